@@ -1,0 +1,47 @@
+# Two commands do everything on a machine that has Python 3.11 or newer, make and pip:
+#   make run    set up, then do the main job on the embedded default dataset
+#   make test   set up, then format check, lint, types, layers and all tests
+# Each creates .venv itself and installs only when pyproject.toml has changed.
+
+VENV := .venv
+BIN := $(VENV)/bin
+# The first interpreter that is new enough; override with `make PYTHON=/path/to/python test`.
+PYTHON ?= $(shell for p in python3 python python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
+
+.PHONY: run test format benchmarks clean
+
+run: $(VENV)/.installed
+	$(BIN)/mcetm data inspect pendulum-mixed
+
+test: $(VENV)/.installed-dev
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+	$(BIN)/pytest -n 2
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+benchmarks: $(VENV)/.installed-dev
+	$(BIN)/python benchmarks/read.py
+	$(BIN)/python benchmarks/collect.py
+	$(BIN)/python benchmarks/startup.py
+
+clean:
+	rm -rf $(VENV)
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "mcetm needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python"; exit 2; }
+	@# Some systems ship venv without ensurepip; then the outer pip fills the environment.
+	$(PYTHON) -m venv $(VENV) || { $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python install pip; }
+
+$(VENV)/.installed: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --prefer-binary --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --prefer-binary --editable ".[dev,parquet]"
+	@touch $@ $(VENV)/.installed

@@ -1,0 +1,54 @@
+"""The command `mcetm`: what a person types. Heavy imports wait until a command runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Protocol
+
+from mcetm.cli.data import Data
+from mcetm.errors import UserError
+
+_DESCRIPTION = """Offline reinforcement learning that says where it can be trusted.
+
+Begin with: mcetm data inspect pendulum-mixed
+The version: mcetm --version"""
+
+
+class Command(Protocol):
+    """A frozen dataclass whose fields are the command's options."""
+
+    def run(self) -> int:
+        """Do the job; the result is the exit code."""
+        ...
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; 0 is success, 2 a mistake the user can mend, 130 an interruption."""
+    import tyro
+
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments in (["--version"], ["-V"]):
+        from importlib.metadata import version
+
+        print(f"mcetm {version('mcetm')}")
+        return 0
+    command: Command = tyro.extras.subcommand_cli_from_dict(
+        {"data": Data},
+        prog="mcetm",
+        description=_DESCRIPTION,
+        args=arguments or ["--help"],
+        config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff),
+    )
+    try:
+        return command.run()
+    except UserError as error:
+        print(f"mcetm: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("mcetm: interrupted; nothing half-written was left behind.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output has seen enough, as in `mcetm … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0

@@ -1,0 +1,212 @@
+"""`mcetm data`: look at, collect, convert and find datasets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from tyro.conf import Positional, arg, subcommand
+
+if TYPE_CHECKING:
+    from mcetm.tasks import Recipe
+
+Flag = Annotated[bool, arg(help_behavior_hint="")]
+Source = Annotated[str, arg(metavar="SOURCE")]
+Number = Annotated[int | None, arg(metavar="N", help_behavior_hint="")]
+Name = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
+Folder = Annotated[Path | None, arg(metavar="DIR", help_behavior_hint="")]
+
+
+@dataclass(frozen=True)
+class Inspect:
+    """Print the card of a dataset, or all that makes it unusable (exit code 2)."""
+
+    source: Positional[Source]
+    """A file (.hdf5, .npz, .csv, .parquet), a name from `mcetm data list`, or a Minari id."""
+
+    task: Name = None
+    """Task the data belong to, where the source does not say: gives action bounds and scores."""
+
+    min_transitions: int = 10
+    """Call data with fewer usable transitions unusable."""
+
+    time_limit: Number = None
+    """Steps after which episodes were cut, for logs that do not mark it."""
+
+    folder: Folder = None
+    """Folder to look in for D4RL's files, besides $MCETM_DATA and the cache."""
+
+    json: Flag = False
+    """Print the card as JSON."""
+
+    def run(self) -> int:
+        """Read, look, print."""
+        from mcetm.data import DataError, make_card
+        from mcetm.envs import load_dataset
+        from mcetm.errors import UserError
+
+        try:
+            transitions = load_dataset(
+                self.source,
+                folder=self.folder,
+                task=self.task,
+                min_transitions=self.min_transitions,
+                time_limit=self.time_limit,
+            )
+        except UserError as error:
+            if not self.json:
+                raise
+            faults = error.faults if isinstance(error, DataError) else ()
+            _print_json({"source": self.source, "error": str(error), "faults": [vars(f) for f in faults]})
+            return 2
+        card = make_card(transitions)
+        if self.json:
+            _print_json(card.to_dict())
+        else:
+            from rich.console import Console
+
+            from mcetm.report.card import show_card
+
+            show_card(card, Console())
+        return 0
+
+
+@dataclass(frozen=True)
+class Collect:
+    """Collect a dataset in a simulator and write it in D4RL's HDF5 layout."""
+
+    task: Annotated[str, arg(metavar="NAME")]
+    """An environment such as hopper, or a named dataset with a recipe of its own such as hopper-medium."""
+
+    out: Annotated[Path, arg(metavar="FILE")]
+    """File to write (.hdf5 or .npz)."""
+
+    steps: Number = None
+    """Transitions to collect; a named dataset has a size of its own."""
+
+    policy: Annotated[tuple[str, ...], arg(metavar="WHO [WHO ...]")] = ("uniform",)
+    """Who acts: uniform, swing-up, swing-up-noisy, or weights (.npz, D4RL .hdf5); several take turns."""
+
+    mix: Flag = False
+    """With several policies, each episode draws one; without, they collect equal shares in sequence."""
+
+    deterministic: Flag = False
+    """Let networks act with their mode instead of a sample."""
+
+    seed: int = 0
+    """The same seed gives the same data, whatever the number of processes."""
+
+    processes: Number = None
+    """Simulator processes; one per core by default."""
+
+    compress: Flag = False
+    """Compress the HDF5 file: about half the size, several times slower to write and read."""
+
+    force: Flag = False
+    """Replace an existing file."""
+
+    def run(self) -> int:
+        """Collect, write, say what was written."""
+        from mcetm.data.files import check_writable, write_file
+        from mcetm.envs.recipes import collect_recipe
+        from mcetm.errors import UserError
+
+        check_writable(self.out, replace=self.force)
+        if self.steps is not None and self.steps < 1:
+            raise UserError(f"--steps must be at least 1, not {self.steps}.")
+        transitions = collect_recipe(
+            self._recipe(), steps=self.steps, seed=self.seed, processes=self.processes
+        )
+        write_file(transitions, self.out, compress=self.compress)
+        mean = transitions.episode_returns.mean()
+        print(
+            f"wrote {self.out}: {len(transitions):,} transitions in {transitions.num_episodes:,} episodes, "
+            f"mean return {mean:,.1f}"
+        )
+        return 0
+
+    def _recipe(self) -> Recipe:
+        from mcetm.envs.recipes import make_recipe
+        from mcetm.errors import UserError
+        from mcetm.tasks import RECIPES, task_names
+        from mcetm.tasks.registry import suggestion
+
+        if self.task in RECIPES:
+            if self.policy != ("uniform",) or self.mix or self.deterministic:
+                raise UserError(
+                    f"'{self.task}' is a named dataset with policies of its own; "
+                    f"give --task {RECIPES[self.task].task} to choose them yourself."
+                )
+            return RECIPES[self.task]
+        if self.task not in task_names():
+            raise UserError(f"Unknown task '{self.task}'{suggestion(self.task, [*task_names(), *RECIPES])}")
+        if self.steps is None:
+            raise UserError(f"Say how many transitions to collect from '{self.task}' with --steps N.")
+        return make_recipe(self.task, self.policy, mix=self.mix, deterministic=self.deterministic)
+
+
+@dataclass(frozen=True)
+class Convert:
+    """Write a dataset as .npz, or as HDF5 in D4RL's layout."""
+
+    source: Positional[Source]
+    """Any source that `mcetm data inspect` takes."""
+
+    out: Positional[Annotated[Path, arg(metavar="FILE")]]
+    """File to write (.npz or .hdf5)."""
+
+    task: Name = None
+    """Task the data belong to, where the source does not say."""
+
+    force: Flag = False
+    """Replace an existing file."""
+
+    def run(self) -> int:
+        """Read and write."""
+        from mcetm.data.files import check_writable, write_file
+        from mcetm.envs import load_dataset
+
+        check_writable(self.out, replace=self.force)
+        transitions = load_dataset(self.source, task=self.task)
+        write_file(transitions, self.out)
+        print(f"wrote {self.out}: {len(transitions):,} transitions, checksum {transitions.checksum[:16]}")
+        return 0
+
+
+@dataclass(frozen=True)
+class ListNames:
+    """List the tasks and the datasets known by name, and which of them are at hand."""
+
+    def run(self) -> int:
+        """Print two tables."""
+        from rich.console import Console
+
+        from mcetm.report.names import show_datasets, show_tasks
+
+        console = Console()
+        show_tasks(console)
+        show_datasets(console)
+        return 0
+
+
+@dataclass(frozen=True)
+class Data:
+    """Look at, collect, convert and find datasets."""
+
+    command: (
+        Annotated[Inspect, subcommand("inspect")]
+        | Annotated[Collect, subcommand("collect")]
+        | Annotated[Convert, subcommand("convert")]
+        | Annotated[ListNames, subcommand("list")]
+    )
+
+    def run(self) -> int:
+        """Run the chosen command."""
+        return self.command.run()
+
+
+def _print_json(content: object) -> None:
+    import json
+
+    print(json.dumps(content, indent=1, allow_nan=False))

@@ -1,0 +1,236 @@
+"""The dataset card: what a log holds, and what about it should make its reader careful."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from mcetm.data.intrinsic import IntrinsicDimension, intrinsic_dimension
+from mcetm.data.transitions import Metadata, Transitions
+from mcetm.data.validate import continues
+from mcetm.tasks.registry import Task, get_task
+
+_SATURATED = 0.999
+"""An action component this near to its bound, as a share of the half range, counts as saturated."""
+_FEW_TRANSITIONS = 1000
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Five numbers about a sample, and a histogram to look at."""
+
+    minimum: float
+    median: float
+    mean: float
+    maximum: float
+    std: float
+    histogram: tuple[int, ...]
+
+    @classmethod
+    def of(cls, values: np.ndarray, *, bins: int = 30) -> Summary:
+        """Summarise a non-empty sample."""
+        values = values.astype(np.float64)
+        return cls(
+            minimum=float(values.min()),
+            median=float(np.median(values)),
+            mean=float(values.mean()),
+            maximum=float(values.max()),
+            std=float(values.std()),
+            histogram=tuple(int(count) for count in np.histogram(values, bins=bins)[0]),
+        )
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Ranges of a field's columns, and those that carry no information of their own."""
+
+    minimum: tuple[float, ...]
+    maximum: tuple[float, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    constant: tuple[int, ...]
+    duplicates: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, rows: np.ndarray) -> Columns:
+        """Describe the columns of a field."""
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        mean, std = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
+        constant = tuple(int(i) for i in np.flatnonzero(low == high))
+        return cls(
+            *(tuple(float(x) for x in values) for values in (low, high, mean, std)),
+            constant=constant,
+            duplicates=_duplicate_columns(rows, set(constant)),
+        )
+
+
+def _duplicate_columns(rows: np.ndarray, skip: set[int]) -> tuple[tuple[int, int], ...]:
+    """Pairs (i, j), i < j, where column j repeats column i; each j is named once."""
+    pairs = []
+    first: dict[bytes, list[int]] = {}
+    probe = rows[:: max(1, len(rows) // 64)]
+    for j in range(rows.shape[1]):
+        if j in skip:
+            continue
+        candidates = first.setdefault(probe[:, j].tobytes(), [])
+        original = next((i for i in candidates if np.array_equal(rows[:, i], rows[:, j])), None)
+        if original is None:
+            candidates.append(j)
+        else:
+            pairs.append((original, j))
+    return tuple(pairs)
+
+
+@dataclass(frozen=True)
+class Continuity:
+    """Does next_obs of a row equal obs of the following one, inside an episode?"""
+
+    checked: int
+    broken: int
+    first_broken_row: int | None
+    largest_gap: float
+
+    @classmethod
+    def of(cls, transitions: Transitions) -> Continuity:
+        """Check every pair of neighbouring rows that belong to one episode."""
+        inside = ~(transitions.terminated | transitions.truncated)[:-1]
+        broken = np.flatnonzero(inside & ~continues(transitions.obs, transitions.next_obs))
+        gap = np.abs(transitions.next_obs[broken] - transitions.obs[broken + 1])
+        return cls(
+            checked=int(inside.sum()),
+            broken=len(broken),
+            first_broken_row=int(broken[0]) if len(broken) else None,
+            largest_gap=float(gap.max()) if len(broken) else 0.0,
+        )
+
+
+@dataclass(frozen=True)
+class Card:
+    """Everything `mcetm data inspect` shows."""
+
+    metadata: Metadata
+    checksum: str
+    transitions: int
+    episodes: int
+    cut_episodes: int
+    lengths: Summary
+    returns: Summary | None
+    """None for a log without rewards."""
+    normalized_score: tuple[float, float] | None
+    """Mean and spread of the episodes' returns on the task's scale."""
+    obs: Columns
+    action: Columns
+    saturated: float | None
+    """Share of action components at a bound."""
+    bounds_known: bool
+    reward: Summary | None
+    terminations: int
+    truncations: int
+    continuity: Continuity
+    intrinsic: IntrinsicDimension | None
+    rule_mismatches: int | None
+    """Rows where the task's termination rule and the log disagree; None without a rule."""
+    warnings: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        content = asdict(self)
+        content["metadata"]["absent"] = sorted(self.metadata.absent)
+        return content
+
+
+def make_card(transitions: Transitions) -> Card:
+    """Look at a log from all sides; one pass per question, no loop over rows."""
+    metadata = transitions.metadata
+    task = get_task(metadata.task) if metadata.task else None
+    has_reward = "reward" not in metadata.absent
+    returns = transitions.episode_returns
+    score = None
+    if task is not None and task.scores is not None and has_reward:
+        score = (
+            float(task.scores.normalize(returns.mean())),
+            float(task.scores.normalize_spread(returns.std())),
+        )
+    facts: dict[str, Any] = {
+        "metadata": metadata,
+        "checksum": transitions.checksum,
+        "transitions": len(transitions),
+        "episodes": transitions.num_episodes,
+        "cut_episodes": int(transitions.truncated.sum()),
+        "lengths": Summary.of(transitions.episode_lengths),
+        "returns": Summary.of(returns) if has_reward else None,
+        "normalized_score": score,
+        "obs": Columns.of(transitions.obs),
+        "action": Columns.of(transitions.action),
+        "saturated": _saturated_share(transitions),
+        "bounds_known": metadata.action_low is not None,
+        "reward": Summary.of(transitions.reward) if has_reward else None,
+        "terminations": int(transitions.terminated.sum()),
+        "truncations": int((transitions.truncated & ~transitions.terminated).sum()),
+        "continuity": Continuity.of(transitions),
+        "intrinsic": intrinsic_dimension(transitions.next_obs),
+        "rule_mismatches": _rule_mismatches(transitions, task),
+    }
+    return Card(**facts, warnings=_warnings(facts))
+
+
+def _saturated_share(transitions: Transitions) -> float | None:
+    action, metadata = transitions.action, transitions.metadata
+    if action.size == 0:
+        return None
+    if metadata.action_low is not None and metadata.action_high is not None:
+        low, high = np.array(metadata.action_low, np.float32), np.array(metadata.action_high, np.float32)
+    else:
+        low, high = action.min(axis=0), action.max(axis=0)
+    half = np.where(high > low, (high - low) / 2, np.inf)
+    return float(np.mean(np.abs(action - (low + high) / 2) >= _SATURATED * half))
+
+
+def _rule_mismatches(transitions: Transitions, task: Task | None) -> int | None:
+    if task is None or task.termination is None:
+        return None
+    return int(np.count_nonzero(task.termination(transitions.next_obs) != transitions.terminated))
+
+
+def _warnings(facts: dict[str, Any]) -> tuple[str, ...]:
+    """What a careful reader should know, in order of weight."""
+    metadata: Metadata = facts["metadata"]
+    continuity: Continuity = facts["continuity"]
+    warnings = []
+    if facts["transitions"] < _FEW_TRANSITIONS:
+        warnings.append(
+            f"only {facts['transitions']} transitions: enough to look at, hardly enough to learn from"
+        )
+    if continuity.broken:
+        warnings.append(
+            f"next_obs does not continue in the following row at {continuity.broken:,} of "
+            f"{continuity.checked:,} places inside episodes (first: row {continuity.first_broken_row}, "
+            f"largest gap {continuity.largest_gap:.3g}): missing rows or unmarked episode ends"
+        )
+    if facts["rule_mismatches"]:
+        warnings.append(
+            f"{facts['rule_mismatches']:,} rows disagree with the termination rule of task '{metadata.task}'"
+        )
+    if "reward" in metadata.absent:
+        warnings.append("no rewards: dynamics can be learned, a policy cannot")
+    if "action" in metadata.absent:
+        warnings.append("no actions: only the uncontrolled dynamics can be learned")
+    elif not facts["bounds_known"]:
+        warnings.append("action bounds are unknown: the data's own range is taken")
+    for field in ("obs", "action"):
+        columns: Columns = facts[field]
+        if columns.constant:
+            warnings.append(f"constant {field} columns: {_listed(columns.constant)}")
+        if columns.duplicates:
+            pairs = _listed([f"{j} repeats {i}" for i, j in columns.duplicates])
+            warnings.append(f"duplicate {field} columns: {pairs}")
+    if facts["reward"] is not None and facts["reward"].minimum == facts["reward"].maximum:
+        warnings.append(f"every reward is {facts['reward'].minimum:g}")
+    return (*warnings, *metadata.notes)
+
+
+def _listed(items: Any) -> str:
+    items = [str(item) for item in items]
+    return ", ".join(items[:8]) + (f" and {len(items) - 8} more" if len(items) > 8 else "")

@@ -1,0 +1,87 @@
+"""D4RL's HDF5 layout, read and written without d4rl; it is also the layout of the files we collect.
+
+Other libraries can read what we write. What D4RL has no field for (task, action bounds,
+provenance) lies as JSON in the root attribute `mcetm`, where other readers do not look.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+
+from mcetm.data import header
+from mcetm.data.transitions import Transitions
+from mcetm.data.validate import DataError, Fault, ReadOptions, build
+from mcetm.files import atomic_write
+from mcetm.formats import open_hdf5
+from mcetm.tasks.datasets import task_of
+from mcetm.tasks.registry import get_task
+
+if TYPE_CHECKING:
+    import h5py
+
+_NAMES = {
+    "obs": "observations",
+    "action": "actions",
+    "reward": "rewards",
+    "next_obs": "next_observations",
+    "terminated": "terminals",
+    "truncated": "timeouts",
+}
+
+
+def read_d4rl(
+    path: str | Path, *, infos: tuple[str, ...] = (), **options: Unpack[ReadOptions]
+) -> Transitions:
+    """Transitions from a D4RL file.
+
+    `next_observations` and `timeouts` may be missing, as they are in many files in circulation;
+    `mcetm.data.validate.build` says what is inferred then. The task is taken from the options,
+    from the file, or from the file's name. `infos` names arrays of the file's `infos` group to
+    keep, such as `qpos` and `qvel`.
+    """
+    path = Path(path)
+    with open_hdf5(path) as file:
+        metadata = header.decode(file.attrs.get("mcetm"), str(path))
+        required = [_NAMES[field] for field in ("obs", "action") if field not in metadata.absent]
+        required += [f"infos/{name}" for name in infos]
+        missing = [name for name in required if name not in file]
+        if missing:
+            hint = " (the file looks like Minari's)" if "episode_0" in file else ""
+            raise DataError(str(path), [Fault(name, f"is missing{hint}") for name in missing])
+        # Arrays are handed over as they lie in the file; `build` converts each at most once.
+        fields = {
+            field: _read(file, name)
+            for field, name in _NAMES.items()
+            if name in file and field not in metadata.absent
+        }
+        kept = {name: _read(file, f"infos/{name}") for name in infos}
+    guess = task_of(path.name)
+    # A file's name is a hint only: the observations must agree.
+    if metadata.task is None and guess and fields["obs"].shape[1:] == (get_task(guess).obs_dim,):
+        metadata = replace(metadata, task=guess)
+    return build(fields, metadata, infos=kept, **options)
+
+
+def _read(file: h5py.File, name: str) -> np.ndarray:
+    item: Any = file[name]
+    if not hasattr(item, "dtype"):
+        raise DataError(str(file.filename), [Fault(name, "is a group, but must be an array")])
+    return item[()]
+
+
+def write_d4rl(transitions: Transitions, path: Path, *, compress: bool = False) -> None:
+    """Write D4RL's fields (and `infos`), whole or not at all."""
+    import h5py
+
+    options: dict[str, Any] = {"compression": "gzip", "shuffle": True} if compress else {}
+    with atomic_write(path) as temporary, h5py.File(temporary, "w") as file:
+        file.attrs["mcetm"] = header.encode(transitions.metadata)
+        arrays = {name: getattr(transitions, field) for field, name in _NAMES.items()}
+        arrays |= {f"infos/{name}": array for name, array in transitions.infos.items()}
+        for name, array in arrays.items():
+            # HDF5 cannot chunk, hence not compress, an array without elements.
+            file.create_dataset(name, data=array, **(options if array.size else {}))

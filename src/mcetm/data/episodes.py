@@ -1,0 +1,76 @@
+"""Whole episodes as data: one mapping per episode, as a logger or an environment loop yields them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Unpack
+
+import numpy as np
+
+from mcetm.data.transitions import Metadata, Transitions
+from mcetm.data.validate import DataError, Fault, ReadOptions, build
+
+
+def from_episodes(
+    episodes: Iterable[Mapping[str, Any]],
+    *,
+    metadata: Metadata | None = None,
+    **options: Unpack[ReadOptions],
+) -> Transitions:
+    """Transitions from episodes of T steps.
+
+    Each has `obs` of T + 1 rows (the last one is where the episode arrived), or of T rows
+    together with `next_obs`; `action` and `reward` of T rows where there are any; and
+    `terminated` as one truth value or T of them. An episode that does not terminate was
+    truncated, whether it says so or not.
+    """
+    metadata = metadata or Metadata(source="the episodes")
+    gathered: dict[str, list[np.ndarray]] = {}
+    faults: list[Fault] = []
+    episodes = list(episodes)
+    for number, episode in enumerate(episodes):
+        try:
+            steps = _steps_of(episode)
+        except ValueError as error:
+            faults.append(Fault(f"episode {number}", str(error)))
+            continue
+        for name, array in steps.items():
+            gathered.setdefault(name, []).append(array)
+    for name, arrays in gathered.items():
+        if len(arrays) < len(episodes) and not faults:
+            faults.append(Fault(name, f"is in {len(arrays)} of {len(episodes)} episodes only"))
+        if len({a.shape[1:] for a in arrays}) > 1:
+            faults.append(
+                Fault(name, f"differs in width between episodes, {sorted({a.shape[1:] for a in arrays})}")
+            )
+    if not episodes:
+        faults.append(Fault("episodes", "there are none"))
+    if faults:
+        raise DataError(metadata.source, faults)
+    return build({k: np.concatenate(v) for k, v in gathered.items()}, metadata, **options)
+
+
+def _steps_of(episode: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """One episode's fields with T rows each."""
+    if "obs" not in episode:
+        raise ValueError("has no 'obs'")
+    obs = np.asarray(episode["obs"])
+    length = len(obs) if "next_obs" in episode else len(obs) - 1
+    if length < 1:
+        raise ValueError("has no complete step")
+    fields = {"obs": obs[:length], "next_obs": np.asarray(episode.get("next_obs", obs[1:]))}
+    fields |= {name: np.asarray(episode[name]) for name in ("action", "reward") if name in episode}
+    for name, array in fields.items():
+        if len(array) != length:
+            raise ValueError(f"'{name}' has {len(array)} rows, but the episode has {length} steps")
+    terminated = np.zeros(length, bool)
+    ended = np.asarray(episode.get("terminated", False))
+    if ended.ndim == 0:
+        terminated[-1] = bool(ended)
+    elif len(ended) == length:
+        terminated = ended.astype(bool)
+    else:
+        raise ValueError(f"'terminated' has {len(ended)} rows, but the episode has {length} steps")
+    truncated = np.zeros(length, bool)
+    truncated[-1] = not terminated[-1]
+    return {**fields, "terminated": terminated, "truncated": truncated}

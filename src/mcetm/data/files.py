@@ -1,0 +1,40 @@
+"""One door for files: read any supported kind, told by its content; write `.npz` or HDF5."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Unpack
+
+from mcetm.data.d4rl import read_d4rl, write_d4rl
+from mcetm.data.npz import read_transitions_npz, write_transitions_npz
+from mcetm.data.tables import read_csv, read_parquet
+from mcetm.data.transitions import Transitions
+from mcetm.data.validate import ReadOptions
+from mcetm.errors import UserError
+from mcetm.formats import kind_of
+
+_READERS = {"hdf5": read_d4rl, "npz": read_transitions_npz, "csv": read_csv, "parquet": read_parquet}
+
+
+def read_file(path: Path, **options: Unpack[ReadOptions]) -> Transitions:
+    """Transitions from an HDF5 (D4RL layout), `.npz`, CSV or Parquet file."""
+    return _READERS[kind_of(path)](path, **options)
+
+
+def write_file(transitions: Transitions, path: Path, *, compress: bool = False) -> None:
+    """Write by the suffix: `.npz`, or `.hdf5`/`.h5` in D4RL's layout."""
+    check_writable(path, replace=True)
+    if path.suffix.lower() == ".npz":
+        write_transitions_npz(transitions, path)
+    else:
+        write_d4rl(transitions, path, compress=compress)
+
+
+def check_writable(path: Path, *, replace: bool) -> None:
+    """Refuse a bad name before the work that would be lost on it."""
+    if path.suffix.lower() not in (".npz", ".hdf5", ".h5"):
+        raise UserError(f"Cannot write {path}: the name must end in .npz, .hdf5 or .h5.")
+    if path.is_dir():
+        raise UserError(f"Cannot write {path}: it is a folder.")
+    if path.exists() and not replace:
+        raise UserError(f"{path} exists already; --force replaces it.")

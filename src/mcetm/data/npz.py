@@ -1,0 +1,38 @@
+"""Transitions in an `.npz`: one array per field, named as in `Transitions`; ours carry a header too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Unpack
+
+import numpy as np
+
+from mcetm.data import header
+from mcetm.data.transitions import FIELDS, Transitions
+from mcetm.data.validate import ReadOptions, build
+from mcetm.files import atomic_write
+from mcetm.formats import read_npz
+
+_HEADER = "mcetm"
+_INFOS = "infos/"
+
+
+def read_transitions_npz(path: str | Path, **options: Unpack[ReadOptions]) -> Transitions:
+    """Transitions from arrays `obs`, `action`, `reward`, `next_obs`, `terminated`, `truncated`, `episode`."""
+    arrays = read_npz(Path(path))
+    metadata = header.decode(str(arrays[_HEADER]) if _HEADER in arrays else None, str(path))
+    fields = {
+        name: arrays[name] for name in (*FIELDS, "episode") if name in arrays and name not in metadata.absent
+    }
+    infos = {name.removeprefix(_INFOS): array for name, array in arrays.items() if name.startswith(_INFOS)}
+    return build(fields, metadata, infos=infos, **options)
+
+
+def write_transitions_npz(transitions: Transitions, path: Path) -> None:
+    """Write every field, whole or not at all."""
+    arrays = {name: getattr(transitions, name) for name in FIELDS}
+    arrays |= {f"{_INFOS}{name}": array for name, array in transitions.infos.items()}
+    text = np.array(header.encode(transitions.metadata))
+    # NumPy gets a file object, not a name, so that it adds no suffix of its own.
+    with atomic_write(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, allow_pickle=False, **{_HEADER: text}, **arrays)

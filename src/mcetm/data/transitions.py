@@ -1,0 +1,243 @@
+"""`Transitions`: a fixed log of experience, the one type every reader returns and every model takes."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+from jaxtyping import Bool, Float32, Int
+
+from mcetm.errors import UserError
+
+if TYPE_CHECKING:
+    from mcetm.data.validate import ReadOptions
+
+FIELDS = ("obs", "action", "reward", "next_obs", "terminated", "truncated")
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What is known about a log besides its arrays."""
+
+    source: str = "arrays"
+    """Where it was read from, for messages."""
+    task: str | None = None
+    """Name of a registered task, when the environment is known."""
+    action_low: tuple[float, ...] | None = None
+    action_high: tuple[float, ...] | None = None
+    """Bounds of the action space; None when only the data's own range is known."""
+    absent: frozenset[str] = frozenset()
+    """Fields the log does not have ('reward', 'action'); their arrays are zeros or of no width."""
+    dropped: int = 0
+    """Rows left out because their next observation is unknown."""
+    notes: tuple[str, ...] = ()
+    """What a reader had to assume or infer, one sentence each."""
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    """How the data came about (task, policy checksums, seed, versions), when it is recorded."""
+
+
+@dataclass(frozen=True, eq=False)
+class Transitions:
+    """Rows (obs, action, reward, next_obs, terminated, truncated), with episodes one after the other.
+
+    `terminated` means that the task ended (nothing follows, the value is zero); `truncated` that
+    the log was cut while the task went on (a time limit, the end of the file). The last row of
+    every episode has one of the two, so episode boundaries need no further field. Use
+    `from_arrays` or a reader to build one from outside: they validate.
+    """
+
+    obs: Float32[np.ndarray, "rows obs"]
+    action: Float32[np.ndarray, "rows action"]
+    reward: Float32[np.ndarray, " rows"]
+    next_obs: Float32[np.ndarray, "rows obs"]
+    terminated: Bool[np.ndarray, " rows"]
+    truncated: Bool[np.ndarray, " rows"]
+    infos: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Further arrays with one row per transition, such as the simulator's `qpos` and `qvel`."""
+    metadata: Metadata = field(default_factory=Metadata)
+
+    def __post_init__(self) -> None:
+        lengths = {name: len(getattr(self, name)) for name in FIELDS} | {
+            k: len(v) for k, v in self.infos.items()
+        }
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"fields differ in length: {lengths}")
+        if len(self) and not (self.terminated[-1] or self.truncated[-1]):
+            raise ValueError("the last row ends no episode; mark it truncated")
+
+    @classmethod
+    def from_arrays(
+        cls,
+        obs: Any,
+        action: Any = None,
+        reward: Any = None,
+        next_obs: Any = None,
+        terminated: Any = None,
+        truncated: Any = None,
+        *,
+        episode: Any = None,
+        infos: Mapping[str, Any] | None = None,
+        metadata: Metadata | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> Transitions:
+        """Validate arrays and build transitions from them.
+
+        Only `obs` is required; `mcetm.data.validate.build` says what is inferred for the others,
+        and `ReadOptions` there lists the options.
+        """
+        from mcetm.data.validate import build
+
+        fields = dict(zip(FIELDS, (obs, action, reward, next_obs, terminated, truncated), strict=True))
+        return build({**fields, "episode": episode}, metadata or Metadata(), infos=infos, **options)
+
+    @classmethod
+    def from_episodes(
+        cls, episodes: Iterable[Mapping[str, Any]], **options: Unpack[ReadOptions]
+    ) -> Transitions:
+        """Build from whole episodes; see `mcetm.data.episodes.from_episodes`."""
+        from mcetm.data.episodes import from_episodes
+
+        return from_episodes(episodes, **options)
+
+    @classmethod
+    def from_dataframe(cls, frame: Any, **options: Unpack[ReadOptions]) -> Transitions:
+        """Build from a pandas or Polars data frame; see `mcetm.data.tables` for its columns."""
+        from mcetm.data.tables import from_dataframe
+
+        return from_dataframe(frame, **options)
+
+    def __len__(self) -> int:
+        return len(self.obs)
+
+    def __repr__(self) -> str:
+        return (
+            f"Transitions({len(self):,} rows, obs {self.obs_dim}, action {self.action_dim}, "
+            f"{self.num_episodes:,} episodes, from {self.metadata.source})"
+        )
+
+    @property
+    def obs_dim(self) -> int:
+        """Width of an observation."""
+        return self.obs.shape[1]
+
+    @property
+    def action_dim(self) -> int:
+        """Width of an action; 0 for a log without actions."""
+        return self.action.shape[1]
+
+    @functools.cached_property
+    def episode_ends(self) -> Int[np.ndarray, " episodes"]:
+        """One past the last row of each episode."""
+        return np.flatnonzero(self.terminated | self.truncated) + 1
+
+    @functools.cached_property
+    def episode_starts(self) -> Int[np.ndarray, " episodes"]:
+        """First row of each episode."""
+        return np.concatenate([np.zeros(min(1, len(self)), np.intp), self.episode_ends[:-1]])
+
+    @property
+    def num_episodes(self) -> int:
+        """Number of episodes, cut ones included."""
+        return len(self.episode_ends)
+
+    @property
+    def episode_lengths(self) -> Int[np.ndarray, " episodes"]:
+        """Rows in each episode."""
+        return self.episode_ends - self.episode_starts
+
+    @property
+    def episode_returns(self) -> np.ndarray:
+        """Undiscounted sum of rewards of each episode."""
+        if not len(self):
+            return np.zeros(0)
+        return np.add.reduceat(self.reward.astype(np.float64), self.episode_starts)
+
+    @functools.cached_property
+    def checksum(self) -> str:
+        """SHA-256 over the fields' contents: the same data give the same sum in whatever file they lie."""
+        digest = hashlib.sha256()
+        for name in FIELDS:
+            array = getattr(self, name)
+            little_endian = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+            digest.update(f"{name}{little_endian.dtype.str}{array.shape}".encode())
+            digest.update(little_endian.data)
+        digest.update(json.dumps(sorted(self.metadata.absent)).encode())
+        return digest.hexdigest()
+
+    def require(self, *fields: str) -> None:
+        """Refuse to go on where a needed field is absent from the log."""
+        for name in fields:
+            if name in self.metadata.absent:
+                raise UserError(f"{self.metadata.source} has no {name}s, and this job needs them.")
+
+    def select_episodes(self, episodes: Sequence[int] | np.ndarray) -> Transitions:
+        """The given episodes, in the given order."""
+        episodes = np.asarray(episodes, np.intp)
+        starts, lengths = self.episode_starts[episodes], self.episode_lengths[episodes]
+        offsets = np.cumsum(lengths) - lengths
+        rows = np.arange(lengths.sum()) + np.repeat(starts - offsets, lengths)
+        return self._take(rows)
+
+    def head(self, rows: int) -> Transitions:
+        """The first rows; where that cuts an episode, its last row becomes truncated."""
+        return self._take(slice(0, rows))
+
+    def _take(self, rows: slice | np.ndarray) -> Transitions:
+        arrays = {name: getattr(self, name)[rows] for name in FIELDS}
+        if len(arrays["obs"]) and not (arrays["terminated"][-1] or arrays["truncated"][-1]):
+            arrays["truncated"] = arrays["truncated"].copy()
+            arrays["truncated"][-1] = True
+        return Transitions(
+            **arrays, infos={k: v[rows] for k, v in self.infos.items()}, metadata=self.metadata
+        )
+
+    def split(self, holdout: float = 0.1, *, seed: int = 0) -> tuple[Transitions, Transitions]:
+        """Train and hold-out parts of about the wished sizes, divided between episodes.
+
+        Rows of one episode resemble each other, so a split between rows would flatter every
+        model. A log that is one long episode is divided in time: its end is held out.
+        """
+        if not 0.0 < holdout < 1.0:
+            raise UserError(f"The hold-out share must lie between 0 and 1, not {holdout}.")
+        if len(self) < 2:
+            raise UserError(f"{self.metadata.source} has too few rows to hold some out.")
+        if self.num_episodes == 1:
+            cut = min(max(1, round(len(self) * (1.0 - holdout))), len(self) - 1)
+            return self.head(cut), self._take(slice(cut, None))
+        order = np.random.default_rng(seed).permutation(self.num_episodes)
+        rows = np.cumsum(self.episode_lengths[order])
+        taken = 1 + int(np.argmin(np.abs(rows[:-1] - holdout * len(self))))
+        return self.select_episodes(np.sort(order[taken:])), self.select_episodes(np.sort(order[:taken]))
+
+    def with_metadata(self, **changes: Any) -> Transitions:
+        """The same rows with some metadata replaced."""
+        return replace(self, metadata=replace(self.metadata, **changes))
+
+    def save(self, path: str | Path) -> None:
+        """Write to `.npz`, or to HDF5 in D4RL's layout (`.hdf5`, `.h5`), whole or not at all."""
+        from mcetm.data.files import write_file
+
+        write_file(self, Path(path))
+
+    @staticmethod
+    def load(path: str | Path) -> Transitions:
+        """Read any file this library reads; the counterpart of `save`."""
+        from mcetm.data.files import read_file
+
+        return read_file(Path(path), min_transitions=1)
+
+
+def concatenate(parts: Sequence[Transitions], metadata: Metadata) -> Transitions:
+    """Several logs one after the other; infos are kept where every part has them."""
+    shared = set.intersection(*(set(part.infos) for part in parts)) if parts else set()
+    return Transitions(
+        **{name: np.concatenate([getattr(part, name) for part in parts]) for name in FIELDS},
+        infos={name: np.concatenate([part.infos[name] for part in parts]) for name in sorted(shared)},
+        metadata=metadata,
+    )

@@ -1,0 +1,324 @@
+"""From loose arrays to `Transitions`: every fault is found in one pass and named by field and row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+
+from mcetm.data.transitions import FIELDS, Metadata, Transitions
+from mcetm.errors import UserError
+from mcetm.tasks.registry import get_task
+
+MIN_TRANSITIONS = 10
+"""Fewer rows than this are refused by default: nothing can be estimated from them."""
+
+_BOUND_TOLERANCE = 1e-5
+"""Share of the action range by which rounding may carry an action over its bound."""
+
+
+class ReadOptions(TypedDict, total=False):
+    """What every reader takes besides its source."""
+
+    task: str | None
+    """Name of a registered task: gives action bounds, time limit and scores."""
+    time_limit: int | None
+    """Steps after which episodes were cut, for logs that do not say where."""
+    min_transitions: int | None
+    """Refuse fewer usable rows than this."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that makes data unusable: which field, which row, what is wrong."""
+
+    field: str
+    message: str
+    row: int | None = None
+
+    def __str__(self) -> str:
+        place = self.field if self.row is None else f"{self.field}, row {self.row}"
+        return f"{place}: {self.message}"
+
+
+class DataError(UserError):
+    """Unusable data, with every fault that was found."""
+
+    def __init__(self, source: str, faults: list[Fault]) -> None:
+        self.source, self.faults = source, tuple(faults)
+        lead = f"{source} cannot be used: "
+        if len(faults) == 1:
+            super().__init__(f"{lead}{faults[0]}.")
+        else:
+            listed = "".join(f"\n  {fault}" for fault in faults)
+            super().__init__(f"{lead}{len(faults)} faults.{listed}")
+
+
+def build(
+    fields: Mapping[str, Any],
+    metadata: Metadata,
+    *,
+    infos: Mapping[str, Any] | None = None,
+    **options: Unpack[ReadOptions],
+) -> Transitions:
+    """Validate raw fields and build transitions.
+
+    `fields` holds `obs` and, where the log has them, `action`, `reward`, `next_obs`,
+    `terminated`, `truncated` and `episode` (any labels, equal within an episode). What is
+    missing is treated as follows, each recorded in the metadata:
+
+    - no action: actions of no width; no reward: zeros, and `absent` says so;
+    - no next_obs: the following row's obs, inside an episode; rows at an episode's end have no
+      known successor and are dropped;
+    - no truncated: episodes are cut where `episode` changes, where next_obs does not continue
+      in the following row, or else every `time_limit` rows.
+
+    A task, from the options or the metadata, completes action bounds and time limit.
+    """
+    faults: list[Fault] = []
+    task_name = options.get("task") or metadata.task
+    task = None if task_name is None else get_task(task_name)
+    if task is not None:
+        metadata = replace(
+            metadata,
+            task=task.name,
+            action_low=metadata.action_low or task.action_low,
+            action_high=metadata.action_high or task.action_high,
+        )
+    time_limit = options.get("time_limit") or (None if task is None else task.time_limit)
+    present = {name: value for name, value in fields.items() if value is not None}
+    if "obs" not in present:
+        raise DataError(metadata.source, [Fault("obs", "is missing")])
+
+    arrays: dict[str, np.ndarray] = {}
+    for name, value in present.items():
+        array = _label_array(value) if name == "episode" else _numeric_array(name, value, faults)
+        if array is not None:
+            arrays[name] = array
+
+    rows = len(arrays["obs"]) if "obs" in arrays else None
+    for name, array in arrays.items():
+        if rows is not None and len(array) != rows:
+            faults.append(Fault(name, f"has {len(array)} rows, but obs has {rows}"))
+    if "next_obs" in arrays and "obs" in arrays and arrays["next_obs"].shape[1] != arrays["obs"].shape[1]:
+        widths = arrays["next_obs"].shape[1], arrays["obs"].shape[1]
+        faults.append(Fault("next_obs", f"has {widths[0]} columns, but obs has {widths[1]}"))
+    if task is not None and "obs" in arrays and arrays["obs"].shape[1] != task.obs_dim:
+        message = (
+            f"has {arrays['obs'].shape[1]} columns, but task '{task.name}' has {task.obs_dim} observations"
+        )
+        faults.append(Fault("obs", message))
+    infos = {name: np.asarray(value) for name, value in (infos or {}).items()}
+    for name, value in infos.items():
+        if rows is not None and len(value) != rows:
+            faults.append(Fault(f"infos/{name}", f"has {len(value)} rows, but obs has {rows}"))
+    if "action" in arrays:
+        faults.extend(_bound_faults(arrays["action"], metadata))
+    if rows == 0:
+        faults.append(Fault("obs", "has no rows"))
+    if faults:
+        raise DataError(metadata.source, faults)
+
+    transitions = _assemble(arrays, metadata, infos, time_limit)
+    minimum = options.get("min_transitions")
+    minimum = MIN_TRANSITIONS if minimum is None else minimum
+    if len(transitions) < minimum:
+        raise DataError(
+            metadata.source,
+            [Fault("obs", f"only {len(transitions)} usable transitions, and at least {minimum} are needed")],
+        )
+    return transitions
+
+
+def _label_array(value: Any) -> np.ndarray:
+    return np.asarray(value).reshape(-1)
+
+
+def _numeric_array(name: str, value: Any, faults: list[Fault]) -> np.ndarray | None:
+    """The field as float32 (or bool for flags) of the right rank, or None with the faults noted."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # ragged nested lists
+        faults.append(Fault(name, "rows differ in length"))
+        return None
+    if array.dtype.kind not in "biuf":
+        faults.append(_non_numeric_fault(name, array))
+        return None
+
+    flag = name in ("terminated", "truncated")
+    if flag or name == "reward":
+        if array.ndim == 2 and array.shape[1] == 1:
+            array = array[:, 0]
+        if array.ndim != 1:
+            faults.append(Fault(name, f"must have one number per row, but its shape is {array.shape}"))
+            return None
+    else:
+        if array.ndim == 1:
+            array = array[:, None]
+        if array.ndim != 2:
+            faults.append(Fault(name, f"must have one row of numbers each, but its shape is {array.shape}"))
+            return None
+        if name != "action" and array.shape[1] == 0:
+            faults.append(Fault(name, "has no columns"))
+            return None
+
+    if flag and array.dtype.kind != "b":
+        wrong = np.flatnonzero((array != 0) & (array != 1))
+        if len(wrong):
+            faults.append(
+                Fault(name, f"must be 0 or 1, but is {array[wrong[0]]}{_more(len(wrong))}", int(wrong[0]))
+            )
+            return None
+    if flag:
+        return array.astype(bool)
+
+    with np.errstate(over="ignore"):
+        single = array.astype(np.float32, copy=False)
+    if not np.isfinite(single).all():
+        bad = np.flatnonzero(~np.isfinite(single).reshape(len(single), -1).all(axis=1))
+        value_there = array.reshape(len(array), -1)[bad[0]]
+        first = value_there[~np.isfinite(value_there.astype(np.float32))][0]
+        what = (
+            "is NaN" if np.isnan(first) else "is infinite" if np.isinf(first) else f"is too large, {first:g}"
+        )
+        faults.append(Fault(name, f"{what}{_more(len(bad))}", int(bad[0])))
+    return single
+
+
+def _non_numeric_fault(name: str, array: np.ndarray) -> Fault:
+    """Name the first entry that is not a number."""
+    flat = array.reshape(len(array), -1) if array.ndim else array.reshape(1, 1)
+    for row, entries in enumerate(flat):
+        for entry in entries:
+            if not isinstance(entry, int | float | np.number | np.bool_) or isinstance(entry, complex):
+                return Fault(name, f"is not numeric, {str(entry)[:40]!r}", row)
+    return Fault(name, f"is not numeric ({array.dtype})")
+
+
+def _more(count: int) -> str:
+    return f" (and {count - 1:,} more rows)" if count > 1 else ""
+
+
+def _bound_faults(action: np.ndarray, metadata: Metadata) -> list[Fault]:
+    if metadata.action_low is None or metadata.action_high is None or not len(action):
+        return []
+    low, high = np.array(metadata.action_low, np.float32), np.array(metadata.action_high, np.float32)
+    if action.shape[1] != len(low):
+        return [Fault("action", f"has {action.shape[1]} columns, but the action space has {len(low)}")]
+    slack = _BOUND_TOLERANCE * (high - low)
+    # Not-a-number compares false on both sides: it is reported as such, not as out of bounds.
+    outside = (action < low - slack) | (action > high + slack)
+    if not outside.any():
+        return []
+    rows = np.flatnonzero(outside.any(axis=1))
+    column = int(np.flatnonzero(outside[rows[0]])[0])
+    message = (
+        f"component {column} is {action[rows[0], column]:g}, outside its bounds "
+        f"[{low[column]:g}, {high[column]:g}]{_more(len(rows))}"
+    )
+    return [Fault("action", message, int(rows[0]))]
+
+
+def _assemble(
+    arrays: dict[str, np.ndarray], metadata: Metadata, infos: Mapping[str, np.ndarray], time_limit: int | None
+) -> Transitions:
+    """Fill in what can be inferred, drop rows whose successor is unknown."""
+    rows = len(arrays["obs"])
+    notes = list(metadata.notes)
+    absent = set(metadata.absent)
+    if "action" not in arrays:
+        arrays["action"] = np.zeros((rows, 0), np.float32)
+        absent.add("action")
+    if "reward" not in arrays:
+        arrays["reward"] = np.zeros(rows, np.float32)
+        absent.add("reward")
+    terminated = arrays.get("terminated")
+    if terminated is None:
+        terminated = np.zeros(rows, bool)
+        notes.append("the log has no 'terminated' field: no row counts as a termination")
+
+    truncated = _episode_cuts(arrays, terminated, time_limit, metadata.source, notes)
+    ends = terminated | truncated
+    if not ends[-1]:
+        truncated[-1] = ends[-1] = True
+
+    keep = None
+    if "next_obs" not in arrays:
+        # Row t's successor is row t + 1, unless t ends an episode: what lies there is a reset.
+        arrays["next_obs"] = np.concatenate([arrays["obs"][1:], arrays["obs"][-1:]])
+        keep = ~ends
+        lost = int(np.count_nonzero(terminated))
+        notes.append(
+            f"the log has no next observations: they are the following row's, and {int(ends.sum()):,} rows "
+            f"at episode ends, {lost:,} of them terminations, were dropped"
+        )
+        # The row before a dropped one is where the known part of its episode stops.
+        truncated = np.concatenate([ends[1:], [False]])
+        terminated = np.zeros(rows, bool)
+
+    fields = {**arrays, "terminated": terminated, "truncated": truncated}
+    fields = {name: fields[name] for name in FIELDS}
+    dropped = metadata.dropped
+    if keep is not None:
+        fields = {name: array[keep] for name, array in fields.items()}
+        infos = {name: array[keep] for name, array in infos.items()}
+        dropped += int(np.count_nonzero(~keep))
+    return Transitions(
+        **fields,
+        infos=infos,
+        metadata=replace(metadata, absent=frozenset(absent), dropped=dropped, notes=tuple(notes)),
+    )
+
+
+def _episode_cuts(
+    arrays: dict[str, np.ndarray],
+    terminated: np.ndarray,
+    time_limit: int | None,
+    source: str,
+    notes: list[str],
+) -> np.ndarray:
+    """Rows where an episode is cut without being terminated, from what the log offers."""
+    rows = len(terminated)
+    given = arrays.get("truncated")
+    truncated = np.zeros(rows, bool) if given is None else given.copy()
+    if "episode" in arrays:
+        changes = _label_changes(arrays["episode"], source)
+        truncated[:-1] |= changes & ~terminated[:-1]
+    elif given is not None:
+        pass
+    elif "next_obs" in arrays:
+        jumps = ~continues(arrays["obs"], arrays["next_obs"])
+        truncated[:-1] |= jumps & ~terminated[:-1]
+        notes.append(
+            "the log has no time-outs: episodes are cut where next_obs does not continue in the next row"
+        )
+    elif time_limit is not None:
+        # Count rows since the last termination; every `time_limit`-th is a time-out.
+        last_end = np.maximum.accumulate(np.where(terminated, np.arange(rows), -1))
+        since = np.arange(rows) - np.concatenate([[-1], last_end[:-1]]) - 1
+        truncated = (since % time_limit == time_limit - 1) & ~terminated
+        notes.append(f"the log has no time-outs: episodes are cut at the task's limit of {time_limit} steps")
+    else:
+        notes.append("the log has no time-outs and no episode labels: only terminations end an episode")
+    return truncated
+
+
+def _label_changes(labels: np.ndarray, source: str) -> np.ndarray:
+    """Where an episode label differs from the next; a label must not come back later."""
+    changes = labels[1:] != labels[:-1]
+    firsts = np.concatenate([[0], np.flatnonzero(changes) + 1])
+    seen, counts = np.unique(labels[firsts], return_counts=True)
+    if (counts > 1).any():
+        label = seen[counts > 1][0]
+        again = int(firsts[np.flatnonzero(labels[firsts] == label)[1]])
+        message = f"episode {label} starts again after another one; sort the rows by episode"
+        raise DataError(source, [Fault("episode", message, again)])
+    return changes
+
+
+def continues(obs: np.ndarray, next_obs: np.ndarray) -> np.ndarray:
+    """Whether next_obs of each row is obs of the following one, up to rounding."""
+    tolerance = 1e-3 * obs.std(axis=0) + 1e-6
+    return (np.abs(next_obs[:-1] - obs[1:]) <= tolerance).all(axis=1)

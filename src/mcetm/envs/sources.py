@@ -1,0 +1,60 @@
+"""The one door to data: whatever a person writes as SOURCE becomes `Transitions`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Unpack
+
+from mcetm.data.download import d4rl_file
+from mcetm.data.files import read_file
+from mcetm.data.minari import find_minari, minari_ids, read_minari
+from mcetm.data.transitions import Transitions
+from mcetm.data.validate import ReadOptions
+from mcetm.envs.recipes import cached_dataset
+from mcetm.errors import UserError
+from mcetm.tasks.datasets import D4RL_DATASETS, RECIPES
+from mcetm.tasks.registry import suggestion
+
+
+def load_dataset(
+    source: str | Path, *, folder: str | Path | None = None, **options: Unpack[ReadOptions]
+) -> Transitions:
+    """Transitions from a source.
+
+    A source is, in this order of precedence: a file (HDF5 in D4RL's layout, `.npz`, CSV,
+    Parquet); one of our own datasets such as `pendulum-mixed` or `hopper-medium`, collected on
+    first use; a D4RL name such as `hopper-medium-v2`, downloaded on first use unless it is in
+    `folder`, `$MCETM_DATA` or the cache; or the id of a Minari dataset in the local store.
+    `minari:` or `d4rl:` in front settles which is meant.
+    """
+    text = os.fspath(source)
+    scheme, _, name = text.rpartition(":")
+    if scheme == "minari":
+        return read_minari(name, **options)
+    if scheme == "d4rl":
+        if name not in D4RL_DATASETS:
+            raise UserError(f"Unknown D4RL dataset '{name}'{suggestion(name, D4RL_DATASETS)}")
+        return read_file(d4rl_file(name, folder=_path(folder)), **options)
+    if Path(text).is_file():
+        return read_file(Path(text), **options)
+    if text in RECIPES:
+        return read_file(cached_dataset(RECIPES[text]), **options)
+    if text in D4RL_DATASETS:
+        return read_file(d4rl_file(text, folder=_path(folder)), **options)
+    if find_minari(text) is not None:
+        return read_minari(text, **options)
+    if Path(text).is_dir():
+        raise UserError(f"{text} is a folder, but not that of a Minari dataset; name a file in it.")
+    if Path(text).suffix or os.sep in text:
+        raise UserError(f"There is no file {text}.")
+    raise UserError(f"Unknown dataset '{text}'{suggestion(text, dataset_names())}")
+
+
+def _path(folder: str | Path | None) -> Path | None:
+    return None if folder is None else Path(folder)
+
+
+def dataset_names() -> list[str]:
+    """Every name `load_dataset` knows at the moment."""
+    return [*RECIPES, *D4RL_DATASETS, *minari_ids()]

@@ -1,0 +1,1 @@
+"""Returns in an environment, normalised scores and their statistics."""

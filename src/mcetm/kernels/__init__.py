@@ -1,0 +1,1 @@
+"""Fused GPU kernels, each beside a plain reference with the same signature."""

@@ -1,0 +1,1 @@
+"""Small networks and distributions, written for one example and `vmap`ped outside."""

@@ -1,0 +1,112 @@
+"""The dataset card on a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from mcetm.data.card import Card, Columns, Summary
+
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+_MOST_COLUMNS = 24
+
+
+def show_card(card: Card, console: Console) -> None:
+    """Print a card."""
+    console.print(_facts(card))
+    for name, columns in (("obs", card.obs), ("action", card.action)):
+        if columns.minimum:
+            console.print(_ranges(name, columns))
+    if card.warnings:
+        lines = Group(*(Text(f"• {warning}", style="yellow") for warning in card.warnings))
+        console.print(Panel(lines, title="worth knowing", title_align="left", border_style="yellow"))
+
+
+def _facts(card: Card) -> RenderableType:
+    metadata = card.metadata
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+
+    def row(name: str, value: str) -> None:
+        table.add_row(name, value)
+
+    row("source", metadata.source)
+    row("task", metadata.task or "unknown")
+    dropped = f" ({metadata.dropped:,} rows dropped: next observation unknown)" if metadata.dropped else ""
+    row("transitions", f"{card.transitions:,}{dropped}")
+    row("episodes", f"{card.episodes:,}, {card.terminations:,} terminated and {card.truncations:,} truncated")
+    row("  length", _summary(card.lengths))
+    if card.returns is not None:
+        row("  return", _summary(card.returns))
+    if card.normalized_score is not None:
+        row("  score", "{:.1f} ± {:.1f} (0 = random, 100 = expert)".format(*card.normalized_score))
+    if card.reward is not None:
+        row("reward", _summary(card.reward))
+    row("observation", f"{len(card.obs.minimum)} numbers{_intrinsic(card)}")
+    row("action", _action(card))
+    row("continuity", _continuity(card))
+    row("checksum", card.checksum[:16])
+    return Panel(table, title="dataset card", title_align="left")
+
+
+def _summary(summary: Summary) -> str:
+    spread = f"{_number(summary.mean)} ± {_number(summary.std)}"
+    if summary.minimum == summary.maximum:
+        return f"{_number(summary.mean)} throughout"
+    return f"{spread}   {_number(summary.minimum)} {histogram(summary.histogram)} {_number(summary.maximum)}"
+
+
+def histogram(counts: tuple[int, ...]) -> str:
+    """Counts as a line of block characters; the smallest non-zero count is still visible."""
+    top = max(counts)
+    return "".join(_BLOCKS[0 if c == 0 else max(1, round(8 * c / top))] for c in counts)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == round(value) else f"{value:.3g}"
+
+
+def _intrinsic(card: Card) -> str:
+    if card.intrinsic is None:
+        return ""
+    return f", intrinsic dimension about {card.intrinsic.estimate:.1f} ± {card.intrinsic.spread:.1f} (TwoNN)"
+
+
+def _action(card: Card) -> str:
+    width = len(card.action.minimum)
+    if not width:
+        return "none"
+    low, high = card.metadata.action_low, card.metadata.action_high
+    if low is None or high is None:
+        bounds = "bounds unknown"
+    elif len(set(low)) == len(set(high)) == 1:
+        bounds = f"each in [{low[0]:g}, {high[0]:g}]"
+    else:
+        bounds = "bounds differ between components"
+    saturated = "" if card.saturated is None else f", {card.saturated:.1%} at a bound"
+    return f"{width} number{'s' if width > 1 else ''}, {bounds}{saturated}"
+
+
+def _continuity(card: Card) -> str:
+    continuity = card.continuity
+    if not continuity.broken:
+        return f"next_obs continues in the following row at all {continuity.checked:,} places inside episodes"
+    return f"broken at {continuity.broken:,} of {continuity.checked:,} places inside episodes"
+
+
+def _ranges(name: str, columns: Columns) -> RenderableType:
+    table = Table(title=f"{name} columns", title_justify="left", box=None, padding=(0, 1), title_style="bold")
+    for heading in ("", "min", "max", "mean", "std", ""):
+        table.add_column(heading, justify="right")
+    repeated = {j: i for i, j in columns.duplicates}
+    width = len(columns.minimum)
+    for i in range(min(width, _MOST_COLUMNS)):
+        values = (columns.minimum[i], columns.maximum[i], columns.mean[i], columns.std[i])
+        remark = "constant" if i in columns.constant else f"repeats {repeated[i]}" if i in repeated else ""
+        table.add_row(str(i), *(f"{value:.3g}" for value in values), remark)
+    if width > _MOST_COLUMNS:
+        table.add_row("…", *[""] * 4, f"{width - _MOST_COLUMNS} more (--json shows all)")
+    return table

@@ -1,0 +1,1 @@
+"""The paper's experiments: one command and one figure or table each."""

@@ -1,0 +1,185 @@
+"""Behaviour policies in NumPy: the protocol, the tanh-Gaussian network of D4RL, and uniform actions.
+
+These run inside simulator processes, where importing an accelerator library would cost more
+than the few matrix products they need.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from jaxtyping import Float, Float32
+
+from mcetm.errors import UserError
+from mcetm.formats import kind_of, open_hdf5, read_npz
+
+_LOG_STD_RANGE = (-20.0, 2.0)  # D4RL's clip
+_ACTIVATIONS = {"relu": lambda x: np.maximum(x, 0.0, out=x), "tanh": lambda x: np.tanh(x, out=x)}
+
+
+class Policy(Protocol):
+    """Anything that chooses actions for a batch of observations."""
+
+    @property
+    def checksum(self) -> str:
+        """Identity of the policy, recorded as provenance of what it collected."""
+        ...
+
+    def sample(
+        self, obs: Float32[np.ndarray, "batch obs"], rng: np.random.Generator
+    ) -> Float32[np.ndarray, "batch action"]:
+        """One action per observation; all randomness comes from `rng`."""
+        ...
+
+
+@dataclass(frozen=True)
+class UniformPolicy:
+    """Actions drawn uniformly between the bounds."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+    @property
+    def checksum(self) -> str:
+        """Identity of the policy."""
+        return f"uniform{list(self.low)}{list(self.high)}"
+
+    def sample(
+        self, obs: Float32[np.ndarray, "batch obs"], rng: np.random.Generator
+    ) -> Float32[np.ndarray, "batch action"]:
+        """Uniform actions, whatever the observation."""
+        return rng.uniform(self.low, self.high, size=(len(obs), len(self.low))).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class TanhGaussianPolicy:
+    """action = tanh(mean(obs) + std(obs) · noise): how D4RL stores its behaviour policies."""
+
+    layers: tuple[tuple[np.ndarray, np.ndarray], ...]
+    """(weight, bias) of each hidden layer; weights are (outputs, inputs)."""
+    mean: tuple[np.ndarray, np.ndarray]
+    log_std: tuple[np.ndarray, np.ndarray]
+    nonlinearity: str = "relu"
+    deterministic: bool = False
+    """Act with tanh(mean) instead of a sample."""
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any], *, source: str) -> TanhGaussianPolicy:
+        """Build from arrays named `fc0/weight`, `fc0/bias`, …, `last_fc/…`, `last_fc_log_std/…`."""
+
+        def layer(name: str) -> tuple[np.ndarray, np.ndarray]:
+            try:
+                weight, bias = arrays[f"{name}/weight"], arrays[f"{name}/bias"]
+            except KeyError as missing:
+                raise UserError(
+                    f"{source} is not a tanh-Gaussian policy: it has no array {missing}."
+                ) from None
+            if weight.ndim != 2 or bias.shape != weight.shape[:1]:
+                shapes = f"{weight.shape} and {bias.shape}"
+                raise UserError(f"{source} is not a tanh-Gaussian policy: '{name}' has shapes {shapes}.")
+            if not (np.isfinite(weight).all() and np.isfinite(bias).all()):
+                raise UserError(f"{source} cannot be used as a policy: '{name}' holds NaN or infinity.")
+            return np.ascontiguousarray(weight, np.float32), np.ascontiguousarray(bias, np.float32)
+
+        depth = 0
+        while f"fc{depth}/weight" in arrays:
+            depth += 1
+        policy = cls(
+            layers=tuple(layer(f"fc{i}") for i in range(depth)),
+            mean=layer("last_fc"),
+            log_std=layer("last_fc_log_std"),
+            nonlinearity=_text(arrays.get("nonlinearity", "relu")),
+        )
+        if policy.nonlinearity not in _ACTIVATIONS:
+            raise UserError(f"{source} has the unknown nonlinearity '{policy.nonlinearity}'.")
+        widths = [weight.shape for weight, _ in (*policy.layers, policy.mean)]
+        if any(below[0] != above[1] for below, above in itertools.pairwise(widths)):
+            raise UserError(
+                f"{source} is not a tanh-Gaussian policy: its layers do not fit each other, {widths}."
+            )
+        if policy.log_std[0].shape != policy.mean[0].shape:
+            raise UserError(f"{source} is not a tanh-Gaussian policy: mean and log-std differ in shape.")
+        return policy
+
+    @property
+    def obs_dim(self) -> int:
+        """Width of the observations it takes."""
+        return (*self.layers, self.mean)[0][0].shape[1]
+
+    @property
+    def action_dim(self) -> int:
+        """Width of the actions it gives."""
+        return len(self.mean[1])
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 over all weights, the non-linearity and the mode."""
+        digest = hashlib.sha256(f"{self.nonlinearity},{self.deterministic}".encode())
+        for weight, bias in (*self.layers, self.mean, self.log_std):
+            digest.update(weight.astype("<f4").tobytes())
+            digest.update(bias.astype("<f4").tobytes())
+        return digest.hexdigest()
+
+    def distribution(
+        self, obs: Float32[np.ndarray, "batch obs"]
+    ) -> tuple[Float32[np.ndarray, "batch action"], Float32[np.ndarray, "batch action"]]:
+        """Mean and log standard deviation before the tanh."""
+        hidden = obs
+        activation = _ACTIVATIONS[self.nonlinearity]
+        for weight, bias in self.layers:
+            hidden = hidden @ weight.T
+            hidden += bias
+            hidden = activation(hidden)
+        mean = hidden @ self.mean[0].T + self.mean[1]
+        log_std = np.clip(hidden @ self.log_std[0].T + self.log_std[1], *_LOG_STD_RANGE)
+        return mean, log_std
+
+    def mode(self, obs: Float32[np.ndarray, "batch obs"]) -> Float32[np.ndarray, "batch action"]:
+        """The deterministic action, tanh of the mean."""
+        return np.tanh(self.distribution(obs)[0])
+
+    def sample(
+        self, obs: Float32[np.ndarray, "batch obs"], rng: np.random.Generator
+    ) -> Float32[np.ndarray, "batch action"]:
+        """One action per observation."""
+        mean, log_std = self.distribution(obs)
+        if self.deterministic:
+            return np.tanh(mean)
+        return np.tanh(mean + np.exp(log_std) * rng.standard_normal(mean.shape, dtype=np.float32))
+
+    def log_prob(
+        self, obs: Float32[np.ndarray, "batch obs"], action: Float32[np.ndarray, "batch action"]
+    ) -> Float[np.ndarray, " batch"]:
+        """Log-density of squashed actions, with D4RL's 1e-6 guard at the bounds."""
+        mean, log_std = (x.astype(np.float64) for x in self.distribution(obs))
+        squashed = action.astype(np.float64)
+        before = np.arctanh(np.clip(squashed, -1.0 + 1e-7, 1.0 - 1e-7))
+        gaussian = -0.5 * ((before - mean) / np.exp(log_std)) ** 2 - log_std - 0.5 * np.log(2.0 * np.pi)
+        return (gaussian - np.log(1.0 - squashed**2 + 1e-6)).sum(axis=-1)
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def read_policy(path: str | Path) -> TanhGaussianPolicy:
+    """A policy from an `.npz` of arrays or from `metadata/policy` of a D4RL file."""
+    path = Path(path)
+    kind = kind_of(path)
+    if kind == "npz":
+        return TanhGaussianPolicy.from_arrays(read_npz(path), source=str(path))
+    if kind != "hdf5":
+        raise UserError(f"{path} is not a policy: an .npz of arrays or a D4RL HDF5 file is needed.")
+    with open_hdf5(path) as file:
+        if "metadata/policy" not in file:
+            raise UserError(f"{path} holds no behaviour policy (there is no 'metadata/policy' in it).")
+        group: Any = file["metadata/policy"]
+        arrays: dict[str, Any] = {}
+        group.visititems(lambda name, item: arrays.update({name: item[()]} if hasattr(item, "dtype") else {}))
+    return TanhGaussianPolicy.from_arrays(arrays, source=f"{path} (metadata/policy)")

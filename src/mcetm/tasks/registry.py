@@ -1,0 +1,145 @@
+"""The task registry: what the library knows about an environment, as plain data.
+
+A task says how to make the environment, what its returns are measured against and when it
+ends by itself. A dataset needs no task, and a task needs no dataset. To add one:
+
+    mcetm.register_task(mcetm.Task(name="reach", env_id="my_package:Reach-v0", obs_dim=10,
+                                   action_low=(-1.0,) * 4, action_high=(1.0,) * 4, time_limit=200))
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcetm.errors import UserError
+from mcetm.tasks.termination import HealthyBox
+
+
+@dataclass(frozen=True)
+class ReferenceScores:
+    """The two returns that are 0 and 100 on the normalised scale, and where they come from."""
+
+    random: float
+    expert: float
+    origin: str
+
+    def normalize(self, returns: Any) -> Any:
+        """100 · (return − random) / (expert − random); works on numbers and arrays."""
+        return 100.0 * (returns - self.random) / (self.expert - self.random)
+
+    def normalize_spread(self, spread: Any) -> Any:
+        """A standard deviation on the normalised scale: a spread is divided by the range, never shifted."""
+        return 100.0 * spread / (self.expert - self.random)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One environment: how to make it, how to score it, when it ends."""
+
+    name: str
+    env_id: str
+    """Gymnasium id; `my_module:MyEnv-v0` imports `my_module` first, so that it can register itself."""
+    obs_dim: int
+    action_low: tuple[float, ...]
+    action_high: tuple[float, ...]
+    time_limit: int | None
+    """Steps after which the environment cuts an episode (`truncated`), or None."""
+    termination: Callable[[Any], Any] | None = None
+    """Rule on raw next observations; None when the environment never terminates by itself."""
+    scores: ReferenceScores | None = None
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def action_dim(self) -> int:
+        """Number of action components."""
+        return len(self.action_low)
+
+
+_D4RL = "D4RL's reference returns (d4rl/gym_mujoco)"
+
+# Healthy ranges are Gymnasium's own for the v4 environments.
+_TASKS: dict[str, Task] = {
+    task.name: task
+    for task in (
+        Task(
+            name="pendulum",
+            env_id="Pendulum-v1",
+            obs_dim=3,
+            action_low=(-2.0,),
+            action_high=(2.0,),
+            time_limit=200,
+            scores=ReferenceScores(
+                random=-1226.0,
+                expert=-149.0,
+                origin="measured here: uniform actions, and energy shaping with a linear catch "
+                "(benchmarks/pendulum_scores.py)",
+            ),
+        ),
+        Task(
+            name="hopper",
+            env_id="Hopper-v4",
+            obs_dim=11,
+            action_low=(-1.0,) * 3,
+            action_high=(1.0,) * 3,
+            time_limit=1000,
+            termination=HealthyBox({0: (0.7, float("inf")), 1: (-0.2, 0.2)}, default=(-100.0, 100.0)),
+            scores=ReferenceScores(random=-20.272305, expert=3234.3, origin=_D4RL),
+        ),
+        Task(
+            name="walker2d",
+            env_id="Walker2d-v4",
+            obs_dim=17,
+            action_low=(-1.0,) * 6,
+            action_high=(1.0,) * 6,
+            time_limit=1000,
+            termination=HealthyBox({0: (0.8, 2.0), 1: (-1.0, 1.0)}, default=(-100.0, 100.0)),
+            scores=ReferenceScores(random=1.629008, expert=4592.3, origin=_D4RL),
+        ),
+        Task(
+            name="halfcheetah",
+            env_id="HalfCheetah-v4",
+            obs_dim=17,
+            action_low=(-1.0,) * 6,
+            action_high=(1.0,) * 6,
+            time_limit=1000,
+            # The environment never terminates; the guard stops a learned model that has diverged.
+            termination=HealthyBox({}, default=(-100.0, 100.0)),
+            scores=ReferenceScores(random=-280.178953, expert=12135.0, origin=_D4RL),
+        ),
+    )
+}
+
+
+def register_task(task: Task) -> Task:
+    """Make a task known by its name; the same name again must mean the same task."""
+    if len(task.action_low) != len(task.action_high):
+        counts = f"{len(task.action_low)} lower and {len(task.action_high)} upper"
+        raise UserError(f"Task '{task.name}' has {counts} action bounds.")
+    if _TASKS.setdefault(task.name, task) != task:
+        raise UserError(f"A different task named '{task.name}' is already registered; choose another name.")
+    return task
+
+
+def get_task(name: str) -> Task:
+    """The task of this name; an unknown name suggests the nearest."""
+    try:
+        return _TASKS[name]
+    except KeyError:
+        raise UserError(f"Unknown task '{name}'{suggestion(name, _TASKS)}") from None
+
+
+def task_names() -> list[str]:
+    """Names of all registered tasks, in order of registration."""
+    return list(_TASKS)
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """How to go on after an unknown name: the nearest known one, or all of them."""
+    known = list(known)
+    nearest = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
+    if nearest:
+        return f"; did you mean '{nearest[0]}'?"
+    return f"; known: {', '.join(known)}."

@@ -1,0 +1,1 @@
+"""Finite MDPs, the pessimistic operators and the performance bound."""

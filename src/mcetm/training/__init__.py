@@ -1,0 +1,1 @@
+"""The one compiled loop, its checkpoints, metrics and progress; every model and agent uses it."""
