@@ -7,7 +7,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 Kind = Literal["hdf5", "npz", "parquet", "csv"]
 READABLE = "HDF5, .npz, CSV and Parquet"
+# What h5py raises for truncation, broken checksums, failed decompression and impossible types.
+_HDF5_DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, MemoryError)
+_MOST_INFLATION = 2000  # deflate reaches about 1000
 _PICKLE_SUFFIXES = {".pkl", ".pickle", ".p", ".pk", ".joblib", ".pt", ".pth"}
 _TEXT_SUFFIXES = {".csv": ",", ".tsv": "\t", ".txt": ","}
 
@@ -67,14 +70,27 @@ def open_hdf5(path: Path) -> Iterator[h5py.File]:
     try:
         with h5py.File(path, "r") as file:
             yield file
-    except (OSError, RuntimeError, KeyError) as error:
-        # h5py reports truncation, broken checksums and failed decompression through these.
+    except _HDF5_DAMAGE as error:
         raise UserError(f"{path} is truncated or corrupt: {_first_clause(error)}.") from None
 
 
+def hdf5_array(file: h5py.File, name: str) -> Any:
+    """The array (or scalar) of this name in an open HDF5 file; None where there is none."""
+    item: Any = file.get(name)
+    if item is None:
+        return None
+    if not hasattr(item, "nbytes"):
+        raise UserError(f"{file.filename} cannot be used: '{name}' is not an array.")
+    # A damaged shape can ask for more memory than any machine has.
+    if item.nbytes > _MOST_INFLATION * Path(file.filename).stat().st_size:
+        raise UserError(f"{file.filename} is truncated or corrupt: '{name}' has the shape {item.shape}.")
+    return item[()]
+
+
 def _first_clause(error: BaseException) -> str:
-    text = " ".join(str(error.args[-1] if error.args else error).split())
-    return text.rstrip(". ") or type(error).__name__
+    """What went wrong, short enough for a sentence: libraries may quote the damaged bytes at length."""
+    text = " ".join(str(error.args[-1] if error.args else error).split()).rstrip(". ")
+    return f"{text[:160]} …" if len(text) > 160 else text or type(error).__name__
 
 
 def read_npz(path: Path) -> dict[str, np.ndarray]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from mcetm.cli.data import Data
 from mcetm.errors import UserError
@@ -16,6 +16,7 @@ Begin with: mcetm data inspect pendulum-mixed
 The version: mcetm --version"""
 
 
+@runtime_checkable
 class Command(Protocol):
     """A frozen dataclass whose fields are the command's options."""
 

@@ -1,14 +1,14 @@
 """D4RL's HDF5 layout, read and written without d4rl; it is also the layout of the files we collect.
 
 Other libraries can read what we write. What D4RL has no field for (task, action bounds,
-provenance) lies as JSON in the root attribute `mcetm`, where other readers do not look.
+provenance) lies as JSON in `metadata/mcetm`, where other readers do not look.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -16,12 +16,9 @@ from mcetm.data import header
 from mcetm.data.transitions import Transitions
 from mcetm.data.validate import DataError, Fault, ReadOptions, build
 from mcetm.files import atomic_write
-from mcetm.formats import open_hdf5
+from mcetm.formats import hdf5_array, open_hdf5
 from mcetm.tasks.datasets import task_of
 from mcetm.tasks.registry import get_task
-
-if TYPE_CHECKING:
-    import h5py
 
 _NAMES = {
     "obs": "observations",
@@ -31,6 +28,7 @@ _NAMES = {
     "terminated": "terminals",
     "truncated": "timeouts",
 }
+_HEADER = "metadata/mcetm"
 
 
 def read_d4rl(
@@ -45,7 +43,7 @@ def read_d4rl(
     """
     path = Path(path)
     with open_hdf5(path) as file:
-        metadata = header.decode(file.attrs.get("mcetm"), str(path))
+        metadata = header.decode(hdf5_array(file, _HEADER), str(path))
         required = [_NAMES[field] for field in ("obs", "action") if field not in metadata.absent]
         required += [f"infos/{name}" for name in infos]
         missing = [name for name in required if name not in file]
@@ -54,23 +52,14 @@ def read_d4rl(
             raise DataError(str(path), [Fault(name, f"is missing{hint}") for name in missing])
         # Arrays are handed over as they lie in the file; `build` converts each at most once.
         fields = {
-            field: _read(file, name)
-            for field, name in _NAMES.items()
-            if name in file and field not in metadata.absent
+            field: hdf5_array(file, name) for field, name in _NAMES.items() if field not in metadata.absent
         }
-        kept = {name: _read(file, f"infos/{name}") for name in infos}
-    guess = task_of(path.name)
+        kept = {name: hdf5_array(file, f"infos/{name}") for name in infos}
+    guess = task_of(path.stem)
     # A file's name is a hint only: the observations must agree.
     if metadata.task is None and guess and fields["obs"].shape[1:] == (get_task(guess).obs_dim,):
         metadata = replace(metadata, task=guess)
     return build(fields, metadata, infos=kept, **options)
-
-
-def _read(file: h5py.File, name: str) -> np.ndarray:
-    item: Any = file[name]
-    if not hasattr(item, "dtype"):
-        raise DataError(str(file.filename), [Fault(name, "is a group, but must be an array")])
-    return item[()]
 
 
 def write_d4rl(transitions: Transitions, path: Path, *, compress: bool = False) -> None:
@@ -79,7 +68,8 @@ def write_d4rl(transitions: Transitions, path: Path, *, compress: bool = False) 
 
     options: dict[str, Any] = {"compression": "gzip", "shuffle": True} if compress else {}
     with atomic_write(path) as temporary, h5py.File(temporary, "w") as file:
-        file.attrs["mcetm"] = header.encode(transitions.metadata)
+        # Bytes of fixed length, as D4RL stores its own strings.
+        file.create_dataset(_HEADER, data=np.bytes_(header.encode(transitions.metadata).encode()))
         arrays = {name: getattr(transitions, field) for field, name in _NAMES.items()}
         arrays |= {f"infos/{name}": array for name, array in transitions.infos.items()}
         for name, array in arrays.items():

@@ -45,9 +45,10 @@ def read_parquet(path: str | Path, **options: Unpack[ReadOptions]) -> Transition
         # A plain file handle: pyarrow would otherwise also take URLs and partitioned folders.
         with Path(path).open("rb") as file:
             table = pyarrow.parquet.read_table(file)
-    except (pyarrow.ArrowException, OSError) as error:
+        names = list(table.column_names)
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is truncated or corrupt: {' '.join(str(error).split())}.") from None
-    return _from_columns(table.column_names, lambda i: table.column(i).to_numpy(), str(path), **options)
+    return _from_columns(names, lambda i: table.column(i).to_numpy(), str(path), **options)
 
 
 def read_csv(path: str | Path, **options: Unpack[ReadOptions]) -> Transitions:

@@ -15,6 +15,8 @@ from mcetm.tasks.registry import get_task
 MIN_TRANSITIONS = 10
 """Fewer rows than this are refused by default: nothing can be estimated from them."""
 
+_FLAGS = ("terminated", "truncated")
+_SCALARS = ("reward", *_FLAGS)
 _BOUND_TOLERANCE = 1e-5
 """Share of the action range by which rounding may carry an action over its bound."""
 
@@ -146,44 +148,45 @@ def _numeric_array(name: str, value: Any, faults: list[Fault]) -> np.ndarray | N
     if array.dtype.kind not in "biuf":
         faults.append(_non_numeric_fault(name, array))
         return None
-
-    flag = name in ("terminated", "truncated")
-    if flag or name == "reward":
-        if array.ndim == 2 and array.shape[1] == 1:
-            array = array[:, 0]
-        if array.ndim != 1:
-            faults.append(Fault(name, f"must have one number per row, but its shape is {array.shape}"))
-            return None
+    if name in _SCALARS:
+        array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+        wanted, words = 1, "one number per row"
     else:
-        if array.ndim == 1:
-            array = array[:, None]
-        if array.ndim != 2:
-            faults.append(Fault(name, f"must have one row of numbers each, but its shape is {array.shape}"))
-            return None
-        if name != "action" and array.shape[1] == 0:
-            faults.append(Fault(name, "has no columns"))
-            return None
+        array = array[:, None] if array.ndim == 1 else array
+        wanted, words = 2, "one row of numbers each"
+    if array.ndim != wanted:
+        faults.append(Fault(name, f"must have {words}, but its shape is {array.shape}"))
+        return None
+    if wanted == 2 and name != "action" and array.shape[1] == 0:
+        faults.append(Fault(name, "has no columns"))
+        return None
+    return _flags(name, array, faults) if name in _FLAGS else _singles(name, array, faults)
 
-    if flag and array.dtype.kind != "b":
+
+def _flags(name: str, array: np.ndarray, faults: list[Fault]) -> np.ndarray | None:
+    """Truth values, which a file may also hold as numbers."""
+    if array.dtype.kind != "b":
         wrong = np.flatnonzero((array != 0) & (array != 1))
         if len(wrong):
-            faults.append(
-                Fault(name, f"must be 0 or 1, but is {array[wrong[0]]}{_more(len(wrong))}", int(wrong[0]))
-            )
+            message = f"must be 0 or 1, but is {array[wrong[0]]:g}{_more(len(wrong))}"
+            faults.append(Fault(name, message, int(wrong[0])))
             return None
-    if flag:
-        return array.astype(bool)
+    return array.astype(bool)
 
+
+def _singles(name: str, array: np.ndarray, faults: list[Fault]) -> np.ndarray:
+    """Finite numbers in single precision."""
     with np.errstate(over="ignore"):
         single = array.astype(np.float32, copy=False)
-    if not np.isfinite(single).all():
-        bad = np.flatnonzero(~np.isfinite(single).reshape(len(single), -1).all(axis=1))
-        value_there = array.reshape(len(array), -1)[bad[0]]
-        first = value_there[~np.isfinite(value_there.astype(np.float32))][0]
-        what = (
-            "is NaN" if np.isnan(first) else "is infinite" if np.isinf(first) else f"is too large, {first:g}"
-        )
-        faults.append(Fault(name, f"{what}{_more(len(bad))}", int(bad[0])))
+    finite = np.isfinite(single)
+    if not finite.all():
+        rows = np.flatnonzero(~finite.reshape(len(finite), -1).all(axis=1))
+        first = array[rows[0]][~finite[rows[0]]].flat[0]
+        if np.isnan(first):
+            what = "is NaN"
+        else:
+            what = "is infinite" if np.isinf(first) else f"is too large, {first:g}"
+        faults.append(Fault(name, f"{what}{_more(len(rows))}", int(rows[0])))
     return single
 
 
@@ -320,5 +323,5 @@ def _label_changes(labels: np.ndarray, source: str) -> np.ndarray:
 
 def continues(obs: np.ndarray, next_obs: np.ndarray) -> np.ndarray:
     """Whether next_obs of each row is obs of the following one, up to rounding."""
-    tolerance = 1e-3 * obs.std(axis=0) + 1e-6
+    tolerance = 1e-3 * obs.std(axis=0, dtype=np.float64) + 1e-6
     return (np.abs(next_obs[:-1] - obs[1:]) <= tolerance).all(axis=1)

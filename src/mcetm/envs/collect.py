@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mcetm.console import progress
+from mcetm.console import Advance, progress
 from mcetm.data.transitions import Metadata, Transitions, concatenate
 from mcetm.data.validate import build
 from mcetm.envs.simulate import Block
@@ -129,7 +129,7 @@ def _gather(blocks: list[dict[str, np.ndarray]], metadata: Metadata) -> Transiti
     return build(fields, metadata, infos=infos, min_transitions=1)
 
 
-def _simulate(blocks: list[Block], processes: int, advance: Any) -> list[dict[str, np.ndarray]]:
+def _simulate(blocks: list[Block], processes: int, advance: Advance) -> list[dict[str, np.ndarray]]:
     """Run every block in some simulator process; results in the order of the blocks."""
     results: list[dict[str, np.ndarray] | None] = [None] * len(blocks)
     pending: queue.SimpleQueue[int] = queue.SimpleQueue()

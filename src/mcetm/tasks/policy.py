@@ -11,18 +11,19 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Float32
 
 from mcetm.errors import UserError
-from mcetm.formats import kind_of, open_hdf5, read_npz
+from mcetm.formats import hdf5_array, kind_of, open_hdf5, read_npz
 
 _LOG_STD_RANGE = (-20.0, 2.0)  # D4RL's clip
 _ACTIVATIONS = {"relu": lambda x: np.maximum(x, 0.0, out=x), "tanh": lambda x: np.tanh(x, out=x)}
 
 
+@runtime_checkable
 class Policy(Protocol):
     """Anything that chooses actions for a batch of observations."""
 
@@ -179,7 +180,8 @@ def read_policy(path: str | Path) -> TanhGaussianPolicy:
     with open_hdf5(path) as file:
         if "metadata/policy" not in file:
             raise UserError(f"{path} holds no behaviour policy (there is no 'metadata/policy' in it).")
+        names: list[str] = []
         group: Any = file["metadata/policy"]
-        arrays: dict[str, Any] = {}
-        group.visititems(lambda name, item: arrays.update({name: item[()]} if hasattr(item, "dtype") else {}))
+        group.visititems(lambda name, item: names.append(name) if hasattr(item, "dtype") else None)
+        arrays = {name: hdf5_array(file, f"metadata/policy/{name}") for name in names}
     return TanhGaussianPolicy.from_arrays(arrays, source=f"{path} (metadata/policy)")

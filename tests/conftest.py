@@ -1,0 +1,85 @@
+"""Every test runs with an empty cache and an empty Minari store of its own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from mcetm.data import Transitions
+
+_SHARED = Path(os.environ.get("MCETM_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.fixture(autouse=True)
+def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("MCETM_CACHE", str(home / "cache"))
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(home / "minari"))
+    monkeypatch.setenv("MCETM_D4RL_URL", "http://127.0.0.1:9")  # nothing listens there
+    monkeypatch.delenv("MCETM_DATA", raising=False)
+
+
+@pytest.fixture
+def real_data() -> Path:
+    """The folder with real D4RL slices and behaviour policies, where this machine has it."""
+    if not (_SHARED / "d4rl").is_dir():
+        pytest.skip(
+            f"no real data: {_SHARED} is absent (set MCETM_DATA to a folder with d4rl/ and policies/)"
+        )
+    return _SHARED
+
+
+def random_fields(
+    lengths: tuple[int, ...] = (7, 5, 9), *, obs_dim: int = 3, action_dim: int = 2, seed: int = 0
+) -> dict[str, np.ndarray]:
+    """Fields of a well-formed log; odd episodes terminate, even ones are truncated."""
+    rng = np.random.default_rng(seed)
+    paths = [rng.normal(size=(n + 1, obs_dim)).astype(np.float32) for n in lengths]
+    rows = sum(lengths)
+    ends = np.cumsum(lengths) - 1
+    terminated, truncated = np.zeros(rows, bool), np.zeros(rows, bool)
+    truncated[ends[0::2]], terminated[ends[1::2]] = True, True
+    return {
+        "obs": np.concatenate([path[:-1] for path in paths]),
+        "action": rng.uniform(-1, 1, (rows, action_dim)).astype(np.float32),
+        "reward": rng.normal(size=rows).astype(np.float32),
+        "next_obs": np.concatenate([path[1:] for path in paths]),
+        "terminated": terminated,
+        "truncated": truncated,
+    }
+
+
+@pytest.fixture
+def log() -> Transitions:
+    """Three episodes of 7, 5 and 9 rows; the second terminates."""
+    return Transitions.from_arrays(**random_fields())
+
+
+D4RL_NAMES = {
+    "obs": "observations",
+    "action": "actions",
+    "reward": "rewards",
+    "next_obs": "next_observations",
+    "terminated": "terminals",
+    "truncated": "timeouts",
+}
+
+
+def write_hdf5(path: Path, fields: dict[str, Any], *, without: tuple[str, ...] = ()) -> Path:
+    """A file in D4RL's layout, written with h5py alone."""
+    with h5py.File(path, "w") as file:
+        for name, array in fields.items():
+            if name not in without:
+                file.create_dataset(D4RL_NAMES.get(name, name), data=array)
+    return path
+
+
+def assert_same(first: Transitions, second: Transitions) -> None:
+    """Equal in every array."""
+    for name in ("obs", "action", "reward", "next_obs", "terminated", "truncated"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name), err_msg=name)
