@@ -36,7 +36,7 @@ def real_data() -> Path:
 
 def random_fields(
     lengths: tuple[int, ...] = (7, 5, 9), *, obs_dim: int = 3, action_dim: int = 2, seed: int = 0
-) -> dict[str, np.ndarray]:
+) -> dict[str, Any]:
     """Fields of a well-formed log; odd episodes terminate, even ones are truncated."""
     rng = np.random.default_rng(seed)
     paths = [rng.normal(size=(n + 1, obs_dim)).astype(np.float32) for n in lengths]

@@ -96,7 +96,7 @@ def _first_clause(error: BaseException) -> str:
 def read_npz(path: Path) -> dict[str, np.ndarray]:
     """All arrays of an `.npz`; object arrays (pickles inside) are refused, never executed."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             stray = [n for n in archive.zip.namelist() if not n.endswith(".npy")] if archive.zip else []
             if stray:
                 raise UserError(f"{path} is a zip archive but not an .npz: it holds '{stray[0]}'.")

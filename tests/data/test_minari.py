@@ -19,12 +19,14 @@ OBS = spaces.Box(-10.0, 10.0, (3,), np.float64)
 ACTION = spaces.Box(-1.0, 1.0, (2,), np.float32)
 
 
-def buffer(length: int, *, terminates: bool, seed: int, obs: Any = None, action: Any = None) -> EpisodeBuffer:
+def buffer(length: int, *, terminates: bool, seed: int, obs: Any = None, action: Any = None) -> Any:
     rng = np.random.default_rng(seed)
     flags = [False] * (length - 1)
+    obs = rng.normal(size=(length + 1, 3)) if obs is None else obs
+    action = rng.uniform(-1, 1, (length, 2)).astype(np.float32) if action is None else action
     return EpisodeBuffer(
-        observations=rng.normal(size=(length + 1, 3)) if obs is None else obs,
-        actions=rng.uniform(-1, 1, (length, 2)).astype(np.float32) if action is None else action,
+        observations=obs,
+        actions=action,
         rewards=rng.normal(size=length).tolist(),
         terminations=[*flags, terminates],
         truncations=[*flags, not terminates],
@@ -104,7 +106,7 @@ def test_dictionary_observations_lie_side_by_side() -> None:
     obs = {"goal": rng.normal(size=(16, 2)).astype("f4"), "body": rng.normal(size=(16, 3)).astype("f4")}
     create("made/goal-v0", [buffer(15, terminates=True, seed=0, obs=obs)], observation_space=space)
     log = read_minari("made/goal-v0")
-    flat = np.stack([spaces.flatten(space, {k: v[t] for k, v in obs.items()}) for t in range(16)])
+    flat: Any = np.array([spaces.flatten(space, {k: v[t] for k, v in obs.items()}) for t in range(16)])
     np.testing.assert_array_equal(log.obs, flat[:-1])
     np.testing.assert_array_equal(log.next_obs, flat[1:])
 

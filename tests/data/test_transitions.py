@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcetm import UserError
-from mcetm.data import Metadata, Transitions, concatenate
+from mcetm.data import Metadata, Transitions, concatenate, read_d4rl
 from tests.conftest import assert_same, random_fields
 
 episode_lengths = st.lists(st.integers(1, 6), min_size=2, max_size=8).map(tuple)
@@ -78,7 +79,7 @@ def test_head_cuts_by_truncation(log: Transitions) -> None:
 
 
 def test_checksum_is_the_same_everywhere() -> None:
-    fields = {
+    fields: dict[str, Any] = {
         "obs": [[0.0], [1.0]],
         "action": [[0.5], [0.25]],
         "reward": [1.0, 2.0],
@@ -89,13 +90,13 @@ def test_checksum_is_the_same_everywhere() -> None:
     log = Transitions.from_arrays(**fields, min_transitions=1)
     # Written down once: another machine, Python or NumPy must arrive at the same.
     assert log.checksum == "d8f73f40443b55b61597352c5f4062bbe9561665fa8338646898391b899e0b0a"
-    changed = Transitions.from_arrays(**(fields | {"reward": [1.0, 2.5]}), min_transitions=1)
-    assert changed.checksum != log.checksum
+    fields["reward"] = [1.0, 2.5]
+    assert Transitions.from_arrays(**fields, min_transitions=1).checksum != log.checksum
 
 
 def test_checksum_does_not_depend_on_memory_layout(log: Transitions) -> None:
-    fields = random_fields()
-    fields = {k: np.asfortranarray(v).astype(v.dtype.newbyteorder(">")) for k, v in fields.items()}
+    fields: dict[str, Any] = random_fields()
+    fields |= {k: np.asfortranarray(v).astype(v.dtype.newbyteorder(">")) for k, v in fields.items()}
     assert Transitions.from_arrays(**fields).checksum == log.checksum
 
 
@@ -121,10 +122,10 @@ def test_a_saved_log_loads_as_it_was(
         min_transitions=1,
     )
     log.save(path)
-    options = {"infos": ("qpos",)} if suffix != ".npz" else {}
-    from mcetm.data.d4rl import read_d4rl
-
-    loaded = read_d4rl(path, min_transitions=1, **options) if options else Transitions.load(path)
+    if suffix == ".npz":
+        loaded = Transitions.load(path)
+    else:
+        loaded = read_d4rl(path, infos=("qpos",), min_transitions=1)
     assert_same(log, loaded)
     assert loaded.checksum == log.checksum
     np.testing.assert_array_equal(loaded.infos["qpos"], log.infos["qpos"])

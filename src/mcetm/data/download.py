@@ -95,7 +95,8 @@ def _fetch(url: str, partial: Path, *, label: str) -> None:
                     version = response.headers.get("ETag") or response.headers.get("Last-Modified")
                     _receive(response, partial, bar)
                 return
-            except urllib.error.HTTPError:
+            except urllib.error.HTTPError as refusal:
+                refusal.close()
                 raise  # the server has answered; asking again will not change its mind
             except (OSError, HTTPException):
                 # What never began (no network, no such host) will not begin a second later.

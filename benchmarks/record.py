@@ -1,0 +1,59 @@
+"""Print a benchmark's result and, with `--record`, keep it with all that is needed to read it later."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def record(name: str, result: dict[str, Any]) -> None:
+    """Print; write `results/NAME-CORES-cores.json` where `--record` is among the arguments."""
+    content = {"benchmark": name, "command": f"python benchmarks/{name}.py --record", **result, **machine()}
+    text = json.dumps(content, indent=1)
+    print(text)
+    if "--record" in sys.argv:
+        folder = Path(os.environ.get("MCETM_RESULTS", RESULTS))
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}-{content['cores']}-cores.json").write_text(text + "\n")
+
+
+def machine() -> dict[str, Any]:
+    """Hardware, versions and commit."""
+    names = ("mcetm", "numpy", "h5py", "gymnasium", "mujoco")
+    return {
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "processor": _processor(),
+        "python": platform.python_version(),
+        "versions": {package: version(package) for package in names},
+        "commit": _commit(),
+    }
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        lines = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
+        if lines:
+            return lines[0].partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _commit() -> str:
+    if given := os.environ.get("MCETM_COMMIT"):
+        return given
+    done = subprocess.run(
+        ["git", "describe", "--always", "--dirty"],
+        cwd=RESULTS.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.strip() or "unknown"

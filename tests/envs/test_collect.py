@@ -1,0 +1,190 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mcetm import Task, UserError, collect, get_task
+from mcetm.data import make_card, read_d4rl
+from mcetm.envs import Share
+from mcetm.envs.collect import _quotas
+from mcetm.envs.simulate import make_env
+from mcetm.tasks import UniformPolicy
+from tests.conftest import assert_same
+from tests.tasks.test_policy import make
+
+HOPPER = get_task("hopper")
+UNIFORM = UniformPolicy(HOPPER.action_low, HOPPER.action_high)
+
+
+def test_the_number_of_processes_changes_nothing() -> None:
+    policy = make(obs_dim=11, action_dim=3, hidden=(32, 32))
+    # Large enough for three blocks in all: their order of arrival must not matter.
+    shares = [Share((policy,), 33_000), Share((UNIFORM, policy), 500)]
+    one = collect(HOPPER, shares, processes=1)
+    three = collect(HOPPER, shares, processes=3)
+    assert_same(one, three)
+    np.testing.assert_array_equal(one.infos["qpos"], three.infos["qpos"])
+
+
+def test_exactly_the_wished_transitions_in_whole_episodes() -> None:
+    log = collect(HOPPER, [Share((UNIFORM,), 700), Share((UNIFORM,), 301)], processes=2)
+    assert len(log) == 1001
+    card = make_card(log)
+    assert card.continuity.broken == 0
+    assert card.rule_mismatches == 0
+    # Uniform actions always make the hopper fall: only the last episode of each share is cut.
+    assert card.truncations <= 2
+
+
+def test_the_seed_decides() -> None:
+    first, again, other = (collect(HOPPER, [Share((UNIFORM,), 300)], seed=s, processes=1) for s in (1, 1, 2))
+    assert_same(first, again)
+    assert not np.array_equal(first.obs[:100], other.obs[:100])
+
+
+def test_episodes_of_a_lane_and_of_different_lanes_differ() -> None:
+    log = collect(HOPPER, [Share((UNIFORM,), 2000)], processes=1)
+    starts = log.obs[log.episode_starts]
+    assert len(np.unique(starts, axis=0)) == len(starts)
+
+
+def test_the_stored_state_is_the_simulators_before_the_step() -> None:
+    log = collect(HOPPER, [Share((UNIFORM,), 200)], processes=1)
+    obs = np.concatenate([log.infos["qpos"][:, 1:], np.clip(log.infos["qvel"], -10, 10)], axis=1)
+    np.testing.assert_array_equal(obs.astype(np.float32), log.obs)
+    env = make_env("Hopper-v4", {})
+    env.reset(seed=0)
+    for row in (0, 57, 199):
+        env.unwrapped.set_state(log.infos["qpos"][row], log.infos["qvel"][row])
+        following, reward, terminated, *_ = env.step(log.action[row])
+        np.testing.assert_allclose(following, log.next_obs[row], rtol=1e-4, atol=1e-4)
+        assert reward == pytest.approx(log.reward[row], rel=1e-3, abs=1e-3)
+        assert terminated == log.terminated[row]
+    env.close()
+
+
+def test_provenance_says_who_collected_what() -> None:
+    policy = make(obs_dim=11, action_dim=3)
+    log = collect(HOPPER, [Share((policy,), 50)], seed=5, processes=1, note="a remark")
+    provenance = log.metadata.provenance
+    assert provenance["task"] == "hopper"
+    assert provenance["seed"] == 5
+    assert provenance["shares"] == [{"steps": 50, "policies": [policy.checksum]}]
+    assert {"mcetm", "gymnasium", "mujoco", "numpy"} == set(provenance["versions"])
+    assert provenance["note"] == "a remark"
+
+
+@pytest.mark.parametrize(
+    ("steps", "limit"), [(1, 1000), (999, 1000), (1_000_000, 1000), (402_001, 1000), (40_000, 200)]
+)
+def test_work_is_dealt_out_evenly_and_completely(steps: int, limit: int) -> None:
+    blocks = list(_quotas(steps, limit))
+    assert sum(map(sum, blocks)) == steps
+    assert min(map(min, blocks)) > 0
+    loads = [sum(block) for block in blocks]
+    assert max(loads) - min(loads) <= 2 * limit
+    assert max(len(block) for block in blocks) <= 8
+
+
+def test_environments_of_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_worlds.py").write_text(
+        "import gymnasium, numpy as np\n"
+        "class Counter(gymnasium.Env):\n"
+        "    observation_space = gymnasium.spaces.Box(-9, 9, (1,))\n"
+        "    action_space = gymnasium.spaces.Box(-1, 1, (1,))\n"
+        "    def reset(self, seed=None, options=None):\n"
+        "        super().reset(seed=seed)\n"
+        "        self.state = np.zeros(1)\n"
+        "        return self.state, {}\n"
+        "    def step(self, action):\n"
+        "        self.state += 1\n"
+        "        print('noise on standard output')\n"
+        "        return self.state, 1.0, False, False, {}\n"
+        "gymnasium.register('Counter-v0', entry_point='my_worlds:Counter')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    # The environment reuses its buffer and never ends: the task's limit cuts.
+    task = Task(
+        "counter", "my_worlds:Counter-v0", obs_dim=1, action_low=(-1.0,), action_high=(1.0,), time_limit=5
+    )
+    monkeypatch.setitem(__import__("mcetm.tasks.registry", fromlist=["_TASKS"])._TASKS, "counter", task)
+    log = collect(task, [Share((UniformPolicy((-1.0,), (1.0,)),), 20)], processes=1)
+    np.testing.assert_array_equal(log.obs[:, 0], np.tile(np.arange(5), 4))
+    np.testing.assert_array_equal(log.next_obs[:, 0], np.tile(np.arange(1, 6), 4))
+    assert log.truncated.sum() == 4
+
+
+def test_an_environment_that_cannot_be_made_is_one_sentence() -> None:
+    task = Task("none", "NoSuchThing-v0", obs_dim=1, action_low=(-1.0,), action_high=(1.0,), time_limit=5)
+    with pytest.raises(UserError, match="NoSuchThing-v0 cannot be made"):
+        collect(task, [Share((UniformPolicy((-1.0,), (1.0,)),), 20)], processes=2)
+
+
+def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from mcetm import collect, get_task\n"
+        "from mcetm.envs import Share\n"
+        "from mcetm.tasks import UniformPolicy\n"
+        "print('once')\n"
+        "share = Share((UniformPolicy((-2.0,), (2.0,)),), 30)\n"
+        "print(len(collect(get_task('pendulum'), [share], processes=2)))\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert done.stdout == "once\n30\n"
+
+
+def _living(marker: str) -> list[int]:
+    """Worker processes that carry our marker in their environment."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if (
+                marker.encode() in (folder / "environ").read_bytes()
+                and b"worker" in (folder / "cmdline").read_bytes()
+            ):
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/environ").exists(), reason="needs /proc to look for left-over processes"
+)
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_stop_in_the_middle_leaves_no_file_and_no_process(tmp_path: Path, how: signal.Signals) -> None:
+    out, marker = tmp_path / "data.hdf5", f"MARKER_{os.getpid()}_{how.value}"
+    command = [sys.executable, "-m", "mcetm", "data", "collect", "--task", "hopper", "--steps", "900000"]
+    with subprocess.Popen(
+        [*command, "--out", str(out), "--processes", "2"],
+        env={**os.environ, marker: "1"},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        deadline = time.monotonic() + 60
+        while len(_living(marker)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(how)
+        _, errors = process.communicate(timeout=60)
+    if how == signal.SIGINT:
+        assert process.returncode == 130
+        assert errors.strip() == "mcetm: interrupted; nothing half-written was left behind."
+    assert list(tmp_path.iterdir()) == []
+    deadline = time.monotonic() + 20
+    while _living(marker) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert _living(marker) == []
+
+
+def test_our_files_carry_the_simulators_state(tmp_path: Path) -> None:
+    collect(HOPPER, [Share((UNIFORM,), 40)], processes=1).save(tmp_path / "data.hdf5")
+    log = read_d4rl(tmp_path / "data.hdf5", infos=("qpos", "qvel"))
+    assert log.infos["qpos"].shape == (40, 6)
+    assert log.infos["qpos"].dtype == np.float64

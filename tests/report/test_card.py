@@ -1,0 +1,37 @@
+import io
+
+from rich.console import Console
+
+from mcetm.data import Transitions, make_card
+from mcetm.report.card import histogram, show_card
+from tests.conftest import random_fields
+
+
+def shown(log: Transitions, width: int = 100) -> str:
+    stream = io.StringIO()
+    show_card(make_card(log), Console(file=stream, width=width, color_system=None))
+    return stream.getvalue()
+
+
+def test_a_histogram_shows_every_filled_bin() -> None:
+    assert histogram((0, 1, 4, 8)) == " ▁▄█"
+    assert histogram((1000, 1)) == "█▁"
+
+
+def test_wide_observations_are_cut_short() -> None:
+    text = shown(Transitions.from_arrays(**random_fields(obs_dim=40)))
+    assert "16 more (--json shows all)" in text
+    assert len(text.splitlines()) < 60
+
+
+def test_brackets_in_a_source_are_shown_as_they_are(log: Transitions) -> None:
+    assert "data[1].npz" in shown(log.with_metadata(source="data[1].npz"))
+
+
+def test_a_log_without_actions_and_rewards_has_a_card() -> None:
+    fields = random_fields()
+    text = shown(Transitions.from_arrays(fields["obs"]))
+    assert "action       none" in text
+    assert "return" not in text
+    assert "3 rows dropped" not in text
+    assert "1 rows dropped: next observation unknown" in text

@@ -1,0 +1,71 @@
+"""The package as a whole: what it exports, what it needs, and that its README is true."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import mcetm
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+@pytest.mark.parametrize("name", mcetm.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(mcetm, name).__doc__
+    assert name in dir(mcetm)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        mcetm.nonsense  # noqa: B018
+
+
+def test_the_version_is_stated_once() -> None:
+    assert mcetm.__version__ == PROJECT["version"]
+    assert f"## {PROJECT['version']}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    script = (
+        "import sys, mcetm; sys.exit(int(bool({'jax', 'numpy', 'h5py', 'gymnasium'} & set(sys.modules))))"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_no_dependency_that_is_known_to_break_installs() -> None:
+    stated = [
+        *PROJECT["dependencies"],
+        *(d for group in PROJECT["optional-dependencies"].values() for d in group),
+    ]
+    names = {re.split(r"[\[<>=~ ]", requirement)[0] for requirement in stated}
+    assert not names & {"torch", "d4rl", "gym", "mujoco-py"}
+
+
+def _python_blocks(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_examples_of_a_page_work_as_written(page: Path, tmp_path: Path) -> None:
+    """Blocks of one page run one after the other in one folder, as a reader would paste them."""
+    blocks = _python_blocks(page)
+    if page.name == "README.md":
+        assert blocks, "the README has an example"
+    script = tmp_path / "page.py"
+    script.write_text("\n".join(blocks))
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?://)([^)#]+)", page.read_text()):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
