@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mcetm.envs import Share, collect
-from mcetm.envs.collect import available_cores
+from mcetm.envs.collection import available_cores
 from mcetm.envs.recipes import find_policy
 from mcetm.envs.simulate import make_env
 from mcetm.tasks import TanhGaussianPolicy, Task, get_task
@@ -31,7 +31,7 @@ def main() -> None:
     for name in ("halfcheetah", "hopper", "walker2d"):
         task, policy = get_task(name), _policy(get_task(name))
         plain = _plain_rate(task, policy)
-        parallel = _collect_rate(task, policy, 60_000 * cores)
+        parallel = _collect_rate(task, policy, 150_000 * cores)
         rows[name] = {
             "plain_steps_per_second": round(plain),
             "collect_steps_per_second": round(parallel),

@@ -7,7 +7,7 @@ from mcetm.tasks import Policy, UniformPolicy, get_task
 
 
 def mean_return(policy: Policy, episodes: int = 40) -> float:
-    rows = run_block(Block("Pendulum-v1", {}, (policy,), (200 * episodes // 8,) * 8, seed=(0,)))
+    rows = run_block(Block("Pendulum-v1", {}, (policy,), lanes=8, lane_steps=200 * episodes // 8, seed=(0,)))
     return float(rows["reward"].sum() / episodes)
 
 

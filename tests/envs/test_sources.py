@@ -103,7 +103,7 @@ def _return_of(plan: np.ndarray) -> float:
         def sample(self, obs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
             return ((plan[_cells(obs)] + 0.5) / TORQUES * 4 - 2).astype(np.float32)[:, None]
 
-    rows = run_block(Block("Pendulum-v1", {}, (Plan(),), (1000,) * 8, seed=(1,)))
+    rows = run_block(Block("Pendulum-v1", {}, (Plan(),), lanes=8, lane_steps=1000, seed=(1,)))
     return float(rows["reward"].sum() / 40)
 
 

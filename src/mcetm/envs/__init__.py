@@ -1,6 +1,6 @@
 """Simulators: analytic behaviour policies, fast parallel collection, and datasets by name."""
 
-from mcetm.envs.collect import Share, collect
+from mcetm.envs.collection import Share, collect
 from mcetm.envs.controllers import CONTROLLERS, SwingUp
 from mcetm.envs.recipes import collect_recipe
 from mcetm.envs.sources import load_dataset

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mcetm.data.d4rl import write_d4rl
 from mcetm.data.transitions import Transitions
-from mcetm.envs.collect import Share, collect
+from mcetm.envs.collection import Share, collect
 from mcetm.envs.controllers import CONTROLLERS
 from mcetm.errors import UserError
 from mcetm.files import cache_folder, find_file

@@ -25,11 +25,18 @@ class Block:
     env_kwargs: Mapping[str, Any]
     policies: tuple[Policy, ...]
     """One, or several of which each episode draws one."""
-    quotas: tuple[int, ...]
-    """Steps wanted of each environment; its last episode is always finished."""
+    lanes: int
+    """Environments stepped side by side."""
+    lane_steps: int
+    """Steps wanted of each of them at least; its last episode is always finished."""
     seed: tuple[int, ...]
     time_limit: int | None = None
     """Cut episodes here if the environment itself has no limit; without one they might never end."""
+
+    @property
+    def quota(self) -> int:
+        """Rows this block holds at least."""
+        return self.lanes * self.lane_steps
 
 
 @dataclass
@@ -37,7 +44,6 @@ class _Lane:
     """One environment and the rows it has produced."""
 
     env: Any
-    quota: int
     policy: int
     obs: np.ndarray
     steps: int = 0
@@ -66,13 +72,13 @@ def run_block(block: Block, on_progress: Callable[[int], None] = lambda steps: N
     """
     rng = np.random.default_rng(block.seed)
     lanes = []
-    for number, quota in enumerate(block.quotas):
+    for number in range(block.lanes):
         env = make_env(block.env_id, block.env_kwargs)
         first_seed = int(np.random.default_rng((*block.seed, number)).integers(2**31))
         obs, _ = env.reset(seed=first_seed)
-        lanes.append(_Lane(env, quota, policy=int(rng.integers(len(block.policies))), obs=_single(obs)))
+        lanes.append(_Lane(env, policy=int(rng.integers(len(block.policies))), obs=_single(obs)))
 
-    active = [lane for lane in lanes if lane.quota > 0]
+    active = lanes
     while active:
         actions = _act(block.policies, active, rng)
         for lane, action in zip(active, actions, strict=True):
@@ -97,7 +103,7 @@ def run_block(block: Block, on_progress: Callable[[int], None] = lambda steps: N
                 lane.obs = _single(lane.env.reset()[0])
                 lane.policy = int(rng.integers(len(block.policies)))
         on_progress(len(active))
-        active = [lane for lane in active if lane.steps < lane.quota or lane.episode_steps > 0]
+        active = [lane for lane in active if lane.steps < block.lane_steps or lane.episode_steps > 0]
     for lane in lanes:
         lane.env.close()
     return _stack(lanes)

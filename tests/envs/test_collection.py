@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,8 @@ import pytest
 from mcetm import Task, UserError, collect, get_task
 from mcetm.data import make_card, read_d4rl
 from mcetm.envs import Share
-from mcetm.envs.collect import _quotas
-from mcetm.envs.simulate import make_env
+from mcetm.envs.simulate import Block, make_env
+from mcetm.envs.simulator import Simulator
 from mcetm.tasks import UniformPolicy
 from tests.conftest import assert_same
 from tests.tasks.test_policy import make
@@ -23,12 +24,13 @@ UNIFORM = UniformPolicy(HOPPER.action_low, HOPPER.action_high)
 
 def test_the_number_of_processes_changes_nothing() -> None:
     policy = make(obs_dim=11, action_dim=3, hidden=(32, 32))
-    # Large enough for three blocks in all: their order of arrival must not matter.
-    shares = [Share((policy,), 33_000), Share((UNIFORM, policy), 500)]
+    # Several blocks each: neither their order of arrival nor those begun in vain may matter.
+    shares = [Share((policy,), 17_000), Share((UNIFORM, policy), 1_500)]
     one = collect(HOPPER, shares, processes=1)
-    three = collect(HOPPER, shares, processes=3)
-    assert_same(one, three)
-    np.testing.assert_array_equal(one.infos["qpos"], three.infos["qpos"])
+    for processes in (2, 5):
+        other = collect(HOPPER, shares, processes=processes)
+        assert_same(one, other)
+        np.testing.assert_array_equal(one.infos["qpos"], other.infos["qpos"])
 
 
 def test_exactly_the_wished_transitions_in_whole_episodes() -> None:
@@ -79,16 +81,21 @@ def test_provenance_says_who_collected_what() -> None:
     assert provenance["note"] == "a remark"
 
 
-@pytest.mark.parametrize(
-    ("steps", "limit"), [(1, 1000), (999, 1000), (1_000_000, 1000), (402_001, 1000), (40_000, 200)]
-)
-def test_work_is_dealt_out_evenly_and_completely(steps: int, limit: int) -> None:
-    blocks = list(_quotas(steps, limit))
-    assert sum(map(sum, blocks)) == steps
-    assert min(map(min, blocks)) > 0
-    loads = [sum(block) for block in blocks]
-    assert max(loads) - min(loads) <= 2 * limit
-    assert max(len(block) for block in blocks) <= 8
+def test_a_share_of_few_steps_does_not_simulate_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulated = []
+    monkeypatch.setattr(Simulator, "run", _counting(Simulator.run, simulated))
+    collect(get_task("pendulum"), [Share((UniformPolicy((-2.0,), (2.0,)),), 300)], processes=2)
+    assert sum(simulated) == 400  # two episodes of 200 steps
+
+
+def _counting(run: Any, simulated: list[int]) -> Any:
+    def counted(simulator: Simulator, block: Block) -> Any:
+        for message, content in run(simulator, block):
+            if message == "rows":
+                simulated.append(len(content["reward"]))
+            yield message, content
+
+    return counted
 
 
 def test_environments_of_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
