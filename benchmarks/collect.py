@@ -8,6 +8,7 @@ MCETM_DATA has D4RL's medium policies.
 
 from __future__ import annotations
 
+import statistics
 import sys
 import time
 from typing import Any
@@ -21,7 +22,7 @@ from mcetm.envs.simulate import make_env
 from mcetm.tasks import TanhGaussianPolicy, Task, get_task
 from record import record
 
-PLAIN_STEPS = 10_000
+PLAIN_STEPS = 20_000
 
 
 def main() -> None:
@@ -30,8 +31,12 @@ def main() -> None:
     rows = {}
     for name in ("halfcheetah", "hopper", "walker2d"):
         task, policy = get_task(name), _policy(get_task(name))
-        plain = _plain_rate(task, policy)
-        parallel = _collect_rate(task, policy, 150_000 * cores)
+        # The plain loop before, between and after: its speed varies with what else the machine does.
+        plain, parallel = [_plain_rate(task, policy)], []
+        for _ in range(2):
+            parallel.append(_collect_rate(task, policy, 100_000 * cores))
+            plain.append(_plain_rate(task, policy))
+        plain, parallel = statistics.median(plain), statistics.mean(parallel)
         rows[name] = {
             "plain_steps_per_second": round(plain),
             "collect_steps_per_second": round(parallel),

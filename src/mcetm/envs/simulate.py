@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mcetm.tasks.policy import Policy
+
+_DTYPES = {"terminated": bool, "truncated": bool, "qpos": np.float64, "qvel": np.float64}
 
 
 @dataclass(frozen=True)
@@ -39,20 +41,62 @@ class Block:
         return self.lanes * self.lane_steps
 
 
-@dataclass
 class _Lane:
-    """One environment and the rows it has produced."""
+    """One environment, where it stands, and the rows it has produced."""
 
-    env: Any
-    policy: int
-    obs: np.ndarray
-    steps: int = 0
-    episode_steps: int = 0
-    rows: dict[str, list[Any]] = field(default_factory=dict)
+    def __init__(self, block: Block, number: int) -> None:
+        self._env = make_env(block.env_id, block.env_kwargs)
+        self._time_limit = block.time_limit
+        seed = int(np.random.default_rng((*block.seed, number)).integers(2**31))
+        self.obs = _single(self._env.reset(seed=seed)[0])
+        self.episode_steps = self.rows = 0
+        # MuJoCo's full state, of which the observation leaves a part out.
+        data = getattr(self._env.unwrapped, "data", None)
+        self._state = {name: getattr(data, name) for name in ("qpos", "qvel") if hasattr(data, name)}
+        self._capacity = block.lane_steps + (block.time_limit or block.lane_steps)
+        self._columns: dict[str, np.ndarray] = {}
 
-    def record(self, **row: Any) -> None:
+    def step(self, action: np.ndarray) -> bool:
+        """Take a step and record it; True when it ended an episode, and a new one stands at its start."""
+        state = {name: value.copy() for name, value in self._state.items()}
+        following, reward, terminated, truncated, _ = self._env.step(action)
+        self.episode_steps += 1
+        ended = bool(terminated)
+        cut = bool(truncated) or (self.episode_steps == self._time_limit and not ended)
+        before, self.obs = self.obs, _single(following)
+        self._record(
+            obs=before,
+            action=action,
+            reward=reward,
+            next_obs=self.obs,
+            terminated=ended,
+            truncated=cut,
+            **state,
+        )
+        if ended or cut:
+            self.episode_steps = 0
+            self.obs = _single(self._env.reset()[0])
+        return ended or cut
+
+    def _record(self, **row: Any) -> None:
+        if not self._columns:
+            self._columns = {
+                name: np.empty((self._capacity, *np.shape(value)), _DTYPES.get(name, np.float32))
+                for name, value in row.items()
+            }
+        elif self.rows == self._capacity:
+            self._capacity *= 2
+            self._columns = {
+                name: np.resize(c, (self._capacity, *c.shape[1:])) for name, c in self._columns.items()
+            }
         for name, value in row.items():
-            self.rows.setdefault(name, []).append(value)
+            self._columns[name][self.rows] = value
+        self.rows += 1
+
+    def close(self) -> dict[str, np.ndarray]:
+        """The rows recorded."""
+        self._env.close()
+        return {name: column[: self.rows] for name, column in self._columns.items()}
 
 
 def make_env(env_id: str, env_kwargs: Mapping[str, Any]) -> Any:
@@ -71,76 +115,36 @@ def run_block(block: Block, on_progress: Callable[[int], None] = lambda steps: N
     the environment is MuJoCo's.
     """
     rng = np.random.default_rng(block.seed)
-    lanes = []
-    for number in range(block.lanes):
-        env = make_env(block.env_id, block.env_kwargs)
-        first_seed = int(np.random.default_rng((*block.seed, number)).integers(2**31))
-        obs, _ = env.reset(seed=first_seed)
-        lanes.append(_Lane(env, policy=int(rng.integers(len(block.policies))), obs=_single(obs)))
-
-    active = lanes
+    lanes = [_Lane(block, number) for number in range(block.lanes)]
+    # Which policy each lane follows; drawn anew for every episode.
+    chosen = rng.integers(len(block.policies), size=block.lanes)
+    active = list(range(block.lanes))
     while active:
-        actions = _act(block.policies, active, rng)
-        for lane, action in zip(active, actions, strict=True):
-            state = _simulator_state(lane.env)
-            following, reward, terminated, truncated, _ = lane.env.step(action)
-            following = _single(following)
-            lane.steps += 1
-            lane.episode_steps += 1
-            truncated = truncated or (lane.episode_steps == block.time_limit and not terminated)
-            lane.record(
-                obs=lane.obs,
-                action=action,
-                reward=reward,
-                next_obs=following,
-                terminated=bool(terminated),
-                truncated=bool(truncated),
-                **state,
-            )
-            lane.obs = following
-            if terminated or truncated:
-                lane.episode_steps = 0
-                lane.obs = _single(lane.env.reset()[0])
-                lane.policy = int(rng.integers(len(block.policies)))
+        obs = np.stack([lanes[i].obs for i in active])
+        for i, action in zip(active, _act(block.policies, chosen[active], obs, rng), strict=True):
+            if lanes[i].step(action):
+                chosen[i] = rng.integers(len(block.policies))
         on_progress(len(active))
-        active = [lane for lane in active if lane.steps < block.lane_steps or lane.episode_steps > 0]
-    for lane in lanes:
-        lane.env.close()
-    return _stack(lanes)
+        active = [i for i in active if lanes[i].rows < block.lane_steps or lanes[i].episode_steps > 0]
+    parts = [lane.close() for lane in lanes]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _act(
+    policies: tuple[Policy, ...], chosen: np.ndarray, obs: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """One action per observation; those that follow the same policy are evaluated together."""
+    if len(policies) == 1:
+        return policies[0].sample(obs, rng)
+    actions: np.ndarray | None = None
+    for number in np.unique(chosen):
+        mask = chosen == number
+        sample = policies[number].sample(obs[mask], rng)
+        actions = np.empty((len(obs), sample.shape[1]), np.float32) if actions is None else actions
+        actions[mask] = sample
+    assert actions is not None  # noqa: S101 (some policy is always followed)
+    return actions
 
 
 def _single(obs: Any) -> np.ndarray:
     return np.array(obs, np.float32)  # a copy: some environments reuse their buffer
-
-
-def _simulator_state(env: Any) -> dict[str, np.ndarray]:
-    """MuJoCo's full state, of which the observation leaves a part out."""
-    data = getattr(env.unwrapped, "data", None)
-    if data is None or not hasattr(data, "qpos"):
-        return {}
-    return {"qpos": data.qpos.copy(), "qvel": data.qvel.copy()}
-
-
-def _act(policies: tuple[Policy, ...], lanes: list[_Lane], rng: np.random.Generator) -> np.ndarray:
-    """One action per lane; lanes that follow the same policy are evaluated together."""
-    obs = np.stack([lane.obs for lane in lanes])
-    if len(policies) == 1:
-        return policies[0].sample(obs, rng)
-    chosen = np.array([lane.policy for lane in lanes])
-    parts = [(chosen == i, policy) for i, policy in enumerate(policies) if (chosen == i).any()]
-    samples = [(mask, policy.sample(obs[mask], rng)) for mask, policy in parts]
-    actions = np.empty((len(lanes), samples[0][1].shape[1]), np.float32)
-    for mask, sample in samples:
-        actions[mask] = sample
-    return actions
-
-
-def _stack(lanes: list[_Lane]) -> dict[str, np.ndarray]:
-    names = next((lane.rows for lane in lanes if lane.rows), {})
-    kinds = {"terminated": bool, "truncated": bool, "qpos": np.float64, "qvel": np.float64}
-    return {
-        name: np.array(
-            [value for lane in lanes for value in lane.rows.get(name, [])], kinds.get(name, np.float32)
-        )
-        for name in names
-    }

@@ -63,7 +63,7 @@ class TanhGaussianPolicy:
     """action = tanh(mean(obs) + std(obs) · noise): how D4RL stores its behaviour policies."""
 
     layers: tuple[tuple[np.ndarray, np.ndarray], ...]
-    """(weight, bias) of each hidden layer; weights are (outputs, inputs)."""
+    """(weight, bias) of each hidden layer; weights are (inputs, outputs), which small batches like best."""
     mean: tuple[np.ndarray, np.ndarray]
     log_std: tuple[np.ndarray, np.ndarray]
     nonlinearity: str = "relu"
@@ -86,7 +86,7 @@ class TanhGaussianPolicy:
                 raise UserError(f"{source} is not a tanh-Gaussian policy: '{name}' has shapes {shapes}.")
             if not (np.isfinite(weight).all() and np.isfinite(bias).all()):
                 raise UserError(f"{source} cannot be used as a policy: '{name}' holds NaN or infinity.")
-            return np.ascontiguousarray(weight, np.float32), np.ascontiguousarray(bias, np.float32)
+            return np.ascontiguousarray(weight.T, np.float32), np.ascontiguousarray(bias, np.float32)
 
         depth = 0
         while f"fc{depth}/weight" in arrays:
@@ -100,7 +100,7 @@ class TanhGaussianPolicy:
         if policy.nonlinearity not in _ACTIVATIONS:
             raise UserError(f"{source} has the unknown nonlinearity '{policy.nonlinearity}'.")
         widths = [weight.shape for weight, _ in (*policy.layers, policy.mean)]
-        if any(below[0] != above[1] for below, above in itertools.pairwise(widths)):
+        if any(below[1] != above[0] for below, above in itertools.pairwise(widths)):
             raise UserError(
                 f"{source} is not a tanh-Gaussian policy: its layers do not fit each other, {widths}."
             )
@@ -111,7 +111,7 @@ class TanhGaussianPolicy:
     @property
     def obs_dim(self) -> int:
         """Width of the observations it takes."""
-        return (*self.layers, self.mean)[0][0].shape[1]
+        return (*self.layers, self.mean)[0][0].shape[0]
 
     @property
     def action_dim(self) -> int:
@@ -134,11 +134,11 @@ class TanhGaussianPolicy:
         hidden = obs
         activation = _ACTIVATIONS[self.nonlinearity]
         for weight, bias in self.layers:
-            hidden = hidden @ weight.T
+            hidden = hidden @ weight
             hidden += bias
             hidden = activation(hidden)
-        mean = hidden @ self.mean[0].T + self.mean[1]
-        log_std = np.clip(hidden @ self.log_std[0].T + self.log_std[1], *_LOG_STD_RANGE)
+        mean = hidden @ self.mean[0] + self.mean[1]
+        log_std = np.clip(hidden @ self.log_std[0] + self.log_std[1], *_LOG_STD_RANGE)
         return mean, log_std
 
     def mode(self, obs: Float32[np.ndarray, "batch obs"]) -> Float32[np.ndarray, "batch action"]:
