@@ -1,14 +1,17 @@
 """Collection against a plain Gymnasium loop in one process, both with a 256×256 policy.
 
 The plain loop is what one writes first: one environment, one policy evaluation per step, rows in
-lists. It gets all the threads it wants. Figures are steps per second with everything included (starting
-processes, gathering, validating), and the ratio between the two. The policy's weights are random unless
-MCETM_DATA has D4RL's medium policies.
+lists. Figures are steps per second with everything included (starting processes, gathering, validating),
+and the ratio between the two. "Copies" is the same plain loop run once per core at the same time, with
+nothing shared: what the machine's cores give together, which on virtual cores is less than their number.
+The policy's weights are random unless MCETM_DATA has D4RL's medium policies.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
+import subprocess
 import sys
 import time
 from typing import Any
@@ -37,11 +40,14 @@ def main() -> None:
             parallel.append(_collect_rate(task, policy, 100_000 * cores))
             plain.append(_plain_rate(task, policy))
         plain, parallel = statistics.median(plain), statistics.mean(parallel)
+        copies = _copies_rate(name, cores)
         rows[name] = {
             "plain_steps_per_second": round(plain),
             "collect_steps_per_second": round(parallel),
             "ratio": round(parallel / plain, 2),
             "ratio_per_core": round(parallel / plain / cores, 2),
+            "copies_steps_per_second": round(copies),
+            "ratio_to_copies": round(parallel / copies, 2),
         }
     result: dict[str, Any] = {"tasks": rows}
     if "--million" in sys.argv:
@@ -83,6 +89,17 @@ def _plain_rate(task: Task, policy: TanhGaussianPolicy) -> float:
     return len(columns[0]) / seconds
 
 
+def _copies_rate(name: str, copies: int) -> float:
+    """The plain loop in as many processes as there are cores, one thread each."""
+    single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    command = [sys.executable, __file__, "--plain", name]
+    processes = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, **single}, text=True)
+        for _ in range(copies)
+    ]
+    return sum(float(process.communicate()[0]) for process in processes)
+
+
 def _collect_rate(task: Task, policy: TanhGaussianPolicy, steps: int) -> float:
     start = time.perf_counter()
     data = collect(task, [Share((policy,), steps)])
@@ -90,4 +107,8 @@ def _collect_rate(task: Task, policy: TanhGaussianPolicy, steps: int) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    if "--plain" in sys.argv:
+        chosen = get_task(sys.argv[-1])
+        print(_plain_rate(chosen, _policy(chosen)))
+    else:
+        main()
