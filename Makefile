@@ -1,13 +1,13 @@
-# Two commands do everything on a machine that has Python 3.11 or newer, make and pip:
+# Two commands do everything on a machine that has Python 3.11 to 3.13, make and pip:
 #   make run    set up, then do the main job on the embedded default dataset
 #   make test   set up, then format check, lint, types, layers and all tests
 # Each creates .venv itself and installs only when pyproject.toml has changed.
 
 VENV := .venv
 BIN := $(VENV)/bin
-# The first interpreter that is new enough; override with `make PYTHON=/path/to/python test`.
-PYTHON ?= $(shell for p in python3 python python3.13 python3.12 python3.11; do \
-	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
+# The first interpreter that fits; override with `make PYTHON=/path/to/python test`.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 
 .PHONY: run test format benchmarks clean
 
@@ -34,7 +34,7 @@ clean:
 	rm -rf $(VENV)
 
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "mcetm needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python"; exit 2; }
+	@test -n "$(PYTHON)" || { echo "mcetm needs Python 3.11, 3.12 or 3.13; name one with: make PYTHON=/path/to/python"; exit 2; }
 	@# Some systems ship venv without ensurepip; then the outer pip fills the environment.
 	$(PYTHON) -m venv $(VENV) || { $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python install pip; }
 

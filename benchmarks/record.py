@@ -20,9 +20,8 @@ def record(name: str, result: dict[str, Any]) -> None:
     text = json.dumps(content, indent=1)
     print(text)
     if "--record" in sys.argv:
-        folder = Path(os.environ.get("MCETM_RESULTS", RESULTS))
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}-{content['cores']}-cores.json").write_text(text + "\n")
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / f"{name}-{content['cores']}-cores.json").write_text(text + "\n")
 
 
 def machine() -> dict[str, Any]:
@@ -47,8 +46,6 @@ def _processor() -> str:
 
 
 def _commit() -> str:
-    if given := os.environ.get("MCETM_COMMIT"):
-        return given
     done = subprocess.run(
         ["git", "describe", "--always", "--dirty"],
         cwd=RESULTS.parent,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mcetm import UserError
-from mcetm.files import atomic_write, cache_folder, data_folders
+from mcetm.files import _HOST, atomic_write, cache_folder, data_folders
 
 
 def names_in(folder: Path) -> list[str]:
@@ -40,13 +40,20 @@ def test_a_failure_keeps_the_old_file_and_leaves_no_trace(tmp_path: Path) -> Non
 def test_remains_of_a_dead_writer_are_removed_and_a_living_ones_kept(tmp_path: Path) -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
-    dead, living = tmp_path / f".file.{child.pid}.partial", tmp_path / f".file.{os.getppid()}.partial"
-    other = tmp_path / f".other.{child.pid}.partial"
-    for path in (dead, living, other):
-        path.write_text("half")
-    with atomic_write(tmp_path / "file") as partial:
+    dead, living = (f".file[1].{_HOST}.{pid}.00.partial" for pid in (child.pid, os.getppid()))
+    elsewhere, other = f".file[1].elsewhere.{child.pid}.00.partial", f".other.{_HOST}.{child.pid}.00.partial"
+    for name in (dead, living, elsewhere, other):
+        (tmp_path / name).write_text("half")
+    with atomic_write(tmp_path / "file[1]") as partial:
         partial.write_text("whole")
-    assert names_in(tmp_path) == sorted(["file", living.name, other.name])
+    assert names_in(tmp_path) == sorted(["file[1]", living, elsewhere, other])
+
+
+def test_two_writers_in_one_process_do_not_share_a_file(tmp_path: Path) -> None:
+    with atomic_write(tmp_path / "file") as first, atomic_write(tmp_path / "file") as second:
+        first.write_text("first")
+        second.write_text("second")
+    assert (tmp_path / "file").read_text() == "first"
 
 
 def test_a_refusal_of_the_file_system_is_one_sentence(tmp_path: Path) -> None:

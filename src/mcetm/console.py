@@ -1,18 +1,21 @@
-"""Progress on a terminal: a bar with rate and time left; silence when nobody is watching."""
+"""What goes to the terminal: tables, and bars with rate and time left where somebody is watching."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 @runtime_checkable
 class Advance(Protocol):
     """Move a bar on by an amount, and tell it the total once that is known."""
 
-    def __call__(self, amount: float, total: float | None = None) -> None:
-        """Add `amount` to what is done."""
+    def __call__(self, amount: float, total: float | None = None, note: str = "") -> None:
+        """Add `amount` to what is done; `note` holds the numbers that matter."""
         ...
 
 
@@ -43,15 +46,28 @@ def progress(label: str, total: float | None, *, unit: str = "") -> Iterator[Adv
         BarColumn(),
         *columns,
         TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
         console=console,
         transient=True,
         disable=not console.is_terminal,
     )
     with bar:
-        task = bar.add_task(label, total=total, rate="…")
+        task = bar.add_task(label, total=total, rate="…", note="")
 
-        def advance(amount: float, total: float | None = None) -> None:
+        def advance(amount: float, total: float | None = None, note: str = "") -> None:
             speed = bar.tasks[0].speed
-            bar.update(task, advance=amount, total=total, rate=f"{speed:,.0f}" if speed else "…")
+            rate = f"{speed:,.0f}" if speed else "…"
+            bar.update(task, advance=amount, total=total, rate=rate, note=note)
 
         yield advance
+
+
+def output() -> Console:
+    """The console for results; a reader that closes the pipe early is told by BrokenPipeError."""
+    from rich.console import Console
+
+    class Output(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Output()

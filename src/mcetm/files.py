@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import hashlib
 import os
+import re
+import secrets
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 from mcetm.errors import UserError
 
+_HOST = re.sub(r"[^A-Za-z0-9]", "-", socket.gethostname())
 _REFUSALS = {
     errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EISDIR, errno.ENAMETOOLONG,
     errno.ENOENT, errno.ENOSPC, errno.ENOTDIR, errno.EPERM, errno.EROFS,
@@ -29,7 +34,8 @@ def atomic_write(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise UserError(f"Cannot create the folder {path.parent}: {error.strerror or error}.") from None
     _remove_leftovers(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    # Host and process name the writer, so that a later one can tell whether it still lives.
+    temporary = path.with_name(f".{path.name}.{_HOST}.{os.getpid()}.{secrets.token_hex(4)}.partial")
     try:
         yield temporary
         with temporary.open("rb+") as file:
@@ -46,8 +52,8 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 def _remove_leftovers(path: Path) -> None:
     """Delete temporary files of earlier writers of `path` that are no longer alive."""
-    for leftover in path.parent.glob(f".{path.name}.*.partial"):
-        pid = leftover.name.removesuffix(".partial").rpartition(".")[2]
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.{_HOST}.*.partial"):
+        pid = leftover.name.split(".")[-3]
         if pid.isdigit() and not _is_alive(int(pid)):
             leftover.unlink(missing_ok=True)
 

@@ -20,6 +20,8 @@ Kind = Literal["hdf5", "npz", "parquet", "csv"]
 READABLE = "HDF5, .npz, CSV and Parquet"
 # What h5py raises for truncation, broken checksums, failed decompression and impossible types.
 _HDF5_DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, MemoryError)
+# … and what zipfile and NumPy raise, for encrypted members and impossible shapes too.
+_ZIP_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, MemoryError, OverflowError)
 _MOST_INFLATION = 2000  # deflate reaches about 1000
 _PICKLE_SUFFIXES = {".pkl", ".pickle", ".p", ".pk", ".joblib", ".pt", ".pth"}
 _TEXT_SUFFIXES = {".csv": ",", ".tsv": "\t", ".txt": ","}
@@ -67,11 +69,13 @@ def open_hdf5(path: Path) -> Iterator[h5py.File]:
     """An HDF5 file for reading; damage found on opening or later while reading is the user's to hear."""
     import h5py
 
+    if not Path(path).is_file():
+        raise UserError(f"There is no file {path}.")
     try:
         with h5py.File(path, "r") as file:
             yield file
     except _HDF5_DAMAGE as error:
-        raise UserError(f"{path} is truncated or corrupt: {_first_clause(error)}.") from None
+        raise UserError(f"{path} is truncated or corrupt: {first_clause(error)}.") from None
 
 
 def hdf5_array(file: h5py.File, name: str) -> Any:
@@ -87,7 +91,7 @@ def hdf5_array(file: h5py.File, name: str) -> Any:
     return item[()]
 
 
-def _first_clause(error: BaseException) -> str:
+def first_clause(error: BaseException) -> str:
     """What went wrong, short enough for a sentence: libraries may quote the damaged bytes at length."""
     text = " ".join(str(error.args[-1] if error.args else error).split()).rstrip(". ")
     return f"{text[:160]} …" if len(text) > 160 else text or type(error).__name__
@@ -107,6 +111,6 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
                 f"{path} holds Python objects, which can run code when they are opened, so it is refused; "
                 "save plain numeric arrays."
             ) from None
-        raise UserError(f"{path} is truncated or corrupt: {_first_clause(error)}.") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as error:
-        raise UserError(f"{path} is truncated or corrupt: {_first_clause(error)}.") from None
+        raise UserError(f"{path} is truncated or corrupt: {first_clause(error)}.") from None
+    except _ZIP_DAMAGE as error:
+        raise UserError(f"{path} is truncated or corrupt: {first_clause(error)}.") from None

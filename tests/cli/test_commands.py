@@ -198,12 +198,44 @@ def test_the_list_says_what_is_at_hand(log: Transitions, capsys: pytest.CaptureF
     assert any(line.split()[:2] == ["hopper", "Hopper-v4"] for line in lines)
 
 
-def test_a_closed_pipe_is_no_error(tmp_path: Path, log: Transitions) -> None:
+@pytest.mark.parametrize(
+    "arguments", ["data inspect LOG --json", "data inspect LOG", "data list", "--version"]
+)
+def test_a_closed_pipe_is_no_error(tmp_path: Path, log: Transitions, arguments: str) -> None:
     log.save(tmp_path / "log.npz")
-    done = subprocess.run(
-        f"{sys.executable} -m mcetm data inspect {tmp_path / 'log.npz'} --json | head -c 1",
-        shell=True,
-        capture_output=True,
-        text=True,
+    command = f"{sys.executable} -m mcetm {arguments}".replace("LOG", str(tmp_path / "log.npz"))
+    # The reader is gone before the first byte is written.
+    script = f"({command}; echo code $? >&2) | true"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+    assert done.stderr == "code 0\n"
+
+
+def test_an_impossible_output_is_refused_before_the_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    out = tmp_path / "file" / "x" / "data.hdf5"
+    assert run("data", "collect", "--task", "pendulum", "--steps", 10**9, "--out", out) == 2
+    assert "is not a folder that can be written to" in capsys.readouterr().err
+
+
+def test_converting_keeps_the_simulators_state(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.hdf5", tmp_path / "b.npz"
+    assert run("data", "collect", "--task", "hopper", "--steps", 30, "--out", first) == 0
+    assert run("data", "convert", first, second) == 0
+    assert Transitions.load(second).infos["qpos"].shape == (30, 6)
+
+
+@pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="needs a limit on file sizes")
+@pytest.mark.parametrize("suffix", [".npz", ".hdf5"])
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path, suffix: str) -> None:
+    command = (
+        f"{sys.executable} -m mcetm data collect --task pendulum --steps 20000 --out {tmp_path}/data{suffix}"
     )
-    assert done.stderr == ""
+    done = subprocess.run(
+        ["bash", "-c", f"trap '' XFSZ; ulimit -f 100; {command}"], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("mcetm: Cannot write")
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []

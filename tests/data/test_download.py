@@ -179,6 +179,7 @@ def test_a_kill_in_the_middle_leaves_no_file_of_that_name(server: Server) -> Non
         deadline = time.monotonic() + 30
         while not any(f.stat().st_size > 8192 for f in folder.glob(".*")) and time.monotonic() < deadline:
             time.sleep(0.01)
+        assert any(f.stat().st_size > 8192 for f in folder.glob(".*")), "the transfer has begun"
         process.send_signal(signal.SIGKILL)
     assert [name for name in left_behind() if not name.startswith(".")] == []
     server.pause = 0.0

@@ -44,6 +44,8 @@ def test_episodes_with_successors_and_flags_per_step(log: Transitions) -> None:
         ({"obs": np.zeros((1, 3))}, "episode 1: has no complete step"),
         ({"obs": np.zeros((6, 4))}, "obs: differs in width between episodes"),
         ({"terminated": [True, False]}, "episode 1: 'terminated' has 2 rows"),
+        ({"terminated": [float("nan")] * 5}, "terminated, row 7: must be 0 or 1, but is nan"),
+        ({"reward": 1.0}, "episode 1: 'reward' is a single number"),
     ],
 )
 def test_a_faulty_episode_is_named(change: dict[str, Any], sentence: str) -> None:

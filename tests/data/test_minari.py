@@ -100,6 +100,20 @@ def test_the_environment_need_not_be_installed(tmp_path: Path, monkeypatch: pyte
     assert log.metadata.task is None
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_environment_with_other_observations_is_not_our_task() -> None:
+    env = minari.DataCollector(gymnasium.make("Hopper-v4", exclude_current_positions_from_observation=False))
+    env.reset(seed=0)
+    for _ in range(12):
+        env.step(np.zeros(3, np.float32))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        env.create_dataset("made/hopper-v0")
+    env.close()
+    log = load_dataset("made/hopper-v0")
+    assert (log.obs_dim, log.metadata.task) == (12, None)
+
+
 def test_dictionary_observations_lie_side_by_side() -> None:
     space = spaces.Dict({"goal": spaces.Box(-9, 9, (2,)), "body": spaces.Box(-9, 9, (3,))})
     rng = np.random.default_rng(0)

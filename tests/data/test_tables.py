@@ -61,6 +61,23 @@ def test_a_table_with_episode_labels_and_no_successors(tmp_path: Path) -> None:
     assert "columns not used: comment" in log.metadata.notes
 
 
+@pytest.mark.parametrize("where", ["episode", "comment"])
+def test_no_sign_in_a_cell_starts_a_comment(tmp_path: Path, where: str) -> None:
+    frame = frame_of({"obs": random_fields((8, 8))["obs"]})
+    frame["episode"] = np.repeat(["run 1", "run 2"], 8)
+    frame[where] = np.repeat(["run#1", "run#2"], 8)
+    frame[["comment", "episode", "obs_0", "obs_1", "obs_2"] if where == "comment" else frame.columns].to_csv(
+        tmp_path / "log.csv", index=False
+    )
+    assert read_file(tmp_path / "log.csv").episode_lengths.tolist() == [7, 7]
+
+
+def test_labels_of_mixed_kinds(log: Transitions) -> None:
+    frame = frame_of(random_fields())
+    frame["episode"] = [1] * 7 + [None] * 5 + ["x"] * 9
+    assert Transitions.from_dataframe(frame).num_episodes == 3
+
+
 def test_a_log_without_actions_and_rewards(tmp_path: Path) -> None:
     frame_of({"obs": random_fields()["obs"]}).to_csv(tmp_path / "log.csv", index=False)
     log = read_file(tmp_path / "log.csv")
@@ -86,6 +103,10 @@ def faults_of(path: Path) -> list[str]:
         ("obs_0,terminated\n1,maybe\n", ["terminated, row 0: is not numeric, 'maybe'"]),
         ("obs_0,reward\n1,true\n", ["reward, row 0: is not numeric, 'true'"]),
         ("obs_0,reward\n1,nan\n2,3\n", ["reward, row 0: is NaN"]),
+        (
+            "obs_0,obs_1,reward\n1,inf,nan\nx,2,3\n",
+            ["obs_1, row 0: is inf", "reward, row 0: is nan", "obs_0, row 1: is not numeric, 'x'"],
+        ),
         ("obs_0,reward\n", ["obs: has no rows"]),
         ("obs_0,terminated\n1,2\n2,0\n", ["terminated, row 0: must be 0 or 1, but is 2"]),
     ],

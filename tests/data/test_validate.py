@@ -3,6 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mcetm import UserError
 from mcetm.data import DataError, Metadata, Transitions
 from tests.conftest import random_fields
 
@@ -125,6 +126,45 @@ def test_missing_time_outs_are_found_where_the_path_breaks() -> None:
     log = Transitions.from_arrays(**(fields | {"truncated": None}))
     np.testing.assert_array_equal(log.truncated, fields["truncated"])
     np.testing.assert_array_equal(log.terminated, fields["terminated"])
+
+
+def test_time_outs_that_mark_nothing_are_no_time_outs() -> None:
+    fields = random_fields((7, 5, 9))
+    nothing = np.zeros(21, bool)
+    log = Transitions.from_arrays(**(fields | {"truncated": nothing}))
+    np.testing.assert_array_equal(log.truncated, fields["truncated"])
+    log = Transitions.from_arrays(
+        obs=np.zeros((30, 1)), terminated=np.zeros(30), truncated=np.zeros(30), time_limit=10
+    )
+    assert log.episode_lengths.tolist() == [9, 9, 9]
+
+
+def test_one_outlier_does_not_hide_where_episodes_end() -> None:
+    fields = random_fields((7, 5, 9))
+    fields["obs"][3] = fields["next_obs"][2] = 1e6
+    log = Transitions.from_arrays(**(fields | {"truncated": None}))
+    assert log.episode_lengths.tolist() == [7, 5, 9]
+
+
+def test_a_log_with_no_ends_at_all_is_called_one_episode() -> None:
+    log = Transitions.from_arrays(obs=np.zeros((30, 1)))
+    assert log.num_episodes == 1
+    assert any("ONE episode" in note for note in log.metadata.notes)
+
+
+def test_senseless_options_are_refused() -> None:
+    with pytest.raises(UserError, match="at least 1 step"):
+        Transitions.from_arrays(**random_fields(), time_limit=-3)
+    assert faults_of({"obs": [[1.0]]}, min_transitions=0) == [
+        "obs: only 0 usable transitions, and at least 1 are needed"
+    ]
+    half = Metadata(action_low=(-1.0, -1.0))
+    assert faults_of(random_fields(), metadata=half) == [
+        "action: has a lower or an upper bound only; give both or none"
+    ]
+    odd = Metadata(action_low=(-1.0,), action_high=(1.0, 1.0))
+    assert faults_of(random_fields(), metadata=odd) == ["action: has 1 lower and 2 upper bounds"]
+    assert faults_of(random_fields(), infos={"x": 3.0}) == ["infos/x: has the shape (), but obs has 21 rows"]
 
 
 def test_without_time_outs_and_successors_the_time_limit_cuts() -> None:

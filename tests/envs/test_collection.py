@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ UNIFORM = UniformPolicy(HOPPER.action_low, HOPPER.action_high)
 def test_the_number_of_processes_changes_nothing() -> None:
     policy = make(obs_dim=11, action_dim=3, hidden=(32, 32))
     # Several blocks each: neither their order of arrival nor those begun in vain may matter.
-    shares = [Share((policy,), 17_000), Share((UNIFORM, policy), 1_500)]
+    shares = [Share((policy,), 9_000), Share((UNIFORM, policy), 1_500)]
     one = collect(HOPPER, shares, processes=1)
     for processes in (2, 5):
         other = collect(HOPPER, shares, processes=processes)
@@ -119,11 +120,46 @@ def test_environments_of_the_users_own(tmp_path: Path, monkeypatch: pytest.Monke
     task = Task(
         "counter", "my_worlds:Counter-v0", obs_dim=1, action_low=(-1.0,), action_high=(1.0,), time_limit=5
     )
-    monkeypatch.setitem(__import__("mcetm.tasks.registry", fromlist=["_TASKS"])._TASKS, "counter", task)
     log = collect(task, [Share((UniformPolicy((-1.0,), (1.0,)),), 20)], processes=1)
     np.testing.assert_array_equal(log.obs[:, 0], np.tile(np.arange(5), 4))
     np.testing.assert_array_equal(log.next_obs[:, 0], np.tile(np.arange(1, 6), 4))
     assert log.truncated.sum() == 4
+
+    endless = replace(task, time_limit=None)
+    assert collect(endless, [Share((UniformPolicy((-1.0,), (1.0,)),), 20)], processes=1).num_episodes == 1
+    wrong = replace(task, env_kwargs={"no_such_option": 1})
+    with pytest.raises(UserError, match="cannot be made: .*no_such_option"):
+        collect(wrong, [Share((UniformPolicy((-1.0,), (1.0,)),), 20)], processes=1)
+
+
+def test_collection_leaves_nothing_in_the_current_folder_and_imports_nothing_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pickle.py").write_text("raise SystemExit('the wrong pickle')")
+    monkeypatch.chdir(tmp_path)
+    cheetah = get_task("halfcheetah")
+    collect(cheetah, [Share((UniformPolicy(cheetah.action_low, cheetah.action_high),), 20)], processes=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["pickle.py"]
+
+
+def test_nothing_to_collect_is_a_mistake() -> None:
+    with pytest.raises(UserError, match="there are no shares"):
+        collect(HOPPER, [])
+    with pytest.raises(UserError, match="at least one step"):
+        collect(HOPPER, [Share((UNIFORM,), 0)])
+    with pytest.raises(UserError, match="At least one process"):
+        collect(HOPPER, [Share((UNIFORM,), 5)], processes=0)
+
+
+def test_a_policy_that_cannot_travel_is_a_mistake() -> None:
+    class Local:
+        checksum = "local"
+
+        def sample(self, obs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+            return np.zeros((len(obs), 3), np.float32)
+
+    with pytest.raises(UserError, match="cannot be sent to the simulators"):
+        collect(HOPPER, [Share((Local(),), 5)], processes=1)
 
 
 def test_an_environment_that_cannot_be_made_is_one_sentence() -> None:
@@ -177,6 +213,7 @@ def test_a_stop_in_the_middle_leaves_no_file_and_no_process(tmp_path: Path, how:
         deadline = time.monotonic() + 60
         while len(_living(marker)) < 2 and time.monotonic() < deadline:
             time.sleep(0.05)
+        assert len(_living(marker)) == 2, "the work has begun"
         time.sleep(0.5)
         process.send_signal(how)
         _, errors = process.communicate(timeout=60)

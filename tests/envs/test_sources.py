@@ -183,6 +183,14 @@ def test_a_network_of_another_width_is_refused(tmp_path: Path) -> None:
         collect_recipe(make_recipe("hopper", [str(path)], mix=False), steps=10)
 
 
+def test_networks_act_between_the_tasks_bounds(tmp_path: Path) -> None:
+    path = put_policy(tmp_path, "pendulum", obs_dim=3, action_dim=1)
+    log = collect_recipe(
+        make_recipe("pendulum", [str(path)], mix=False, deterministic=True), steps=200, processes=1
+    )
+    np.testing.assert_allclose(log.action, 2.0 * read_policy(path).mode(log.obs), rtol=1e-4, atol=1e-5)
+
+
 def test_a_deterministic_recipe_uses_the_mode(tmp_path: Path) -> None:
     path = put_policy(tmp_path, "policy")
     log = collect_recipe(

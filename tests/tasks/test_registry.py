@@ -1,3 +1,6 @@
+import sys
+from pathlib import Path
+
 import pytest
 
 from mcetm import ReferenceScores, Task, UserError, get_task, register_task
@@ -26,6 +29,22 @@ def test_an_unknown_name_suggests_the_nearest() -> None:
         get_task("hoper")
     with pytest.raises(UserError, match="known: pendulum, hopper"):
         get_task("xyz")
+
+
+def test_a_module_in_front_of_a_name_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_TASKS", dict(registry._TASKS))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tasks_of_mine.py").write_text(
+        "import mcetm\nmcetm.register_task(mcetm.Task('jump', 'Jump-v0', 2, (-1.0,), (1.0,), 10))\n"
+    )
+    assert get_task("tasks_of_mine:jump").obs_dim == 2
+    with pytest.raises(UserError, match="Cannot import 'no_such_module'"):
+        get_task("no_such_module:jump")
+
+
+def test_tasks_can_be_kept_in_sets() -> None:
+    assert len({get_task("hopper"), get_task("hopper"), get_task("walker2d")}) == 2
 
 
 def test_users_register_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,8 @@ from mcetm.errors import UserError
 _DESCRIPTION = """Offline reinforcement learning that says where it can be trusted.
 
 Begin with: mcetm data inspect pendulum-mixed
-The version: mcetm --version"""
+
+Which version this is: mcetm --version"""
 
 
 @runtime_checkable
@@ -27,23 +28,10 @@ class Command(Protocol):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 is success, 2 a mistake the user can mend, 130 an interruption."""
-    import tyro
-
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments in (["--version"], ["-V"]):
-        from importlib.metadata import version
-
-        print(f"mcetm {version('mcetm')}")
-        return 0
-    command: Command = tyro.extras.subcommand_cli_from_dict(
-        {"data": Data},
-        prog="mcetm",
-        description=_DESCRIPTION,
-        args=arguments or ["--help"],
-        config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff),
-    )
     try:
-        return command.run()
+        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+        return code
     except UserError as error:
         print(f"mcetm: {error}", file=sys.stderr)
         return 2
@@ -53,3 +41,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has seen enough, as in `mcetm … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _run(arguments: list[str]) -> int:
+    if arguments in (["--version"], ["-V"]):
+        from importlib.metadata import version
+
+        print(f"mcetm {version('mcetm')}")
+        return 0
+    import tyro
+
+    command: Command = tyro.extras.subcommand_cli_from_dict(
+        {"data": Data},
+        prog="mcetm",
+        description=_DESCRIPTION,
+        args=arguments or ["--help"],
+        config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff),
+    )
+    return command.run()

@@ -64,11 +64,10 @@ class Inspect:
         if self.json:
             _print_json(card.to_dict())
         else:
-            from rich.console import Console
-
+            from mcetm.console import output
             from mcetm.report.card import show_card
 
-            show_card(card, Console())
+            show_card(card, output())
         return 0
 
 
@@ -108,11 +107,11 @@ class Collect:
 
     def run(self) -> int:
         """Collect, write, say what was written."""
-        from mcetm.data.files import check_writable, write_file
+        from mcetm.data.files import write_file
         from mcetm.envs.recipes import collect_recipe
         from mcetm.errors import UserError
 
-        check_writable(self.out, replace=self.force)
+        _check_out(self.out, replace=self.force)
         if self.steps is not None and self.steps < 1:
             raise UserError(f"--steps must be at least 1, not {self.steps}.")
         transitions = collect_recipe(
@@ -129,7 +128,7 @@ class Collect:
     def _recipe(self) -> Recipe:
         from mcetm.envs.recipes import make_recipe
         from mcetm.errors import UserError
-        from mcetm.tasks import RECIPES, task_names
+        from mcetm.tasks import RECIPES, get_task, task_names
         from mcetm.tasks.registry import suggestion
 
         if self.task in RECIPES:
@@ -139,11 +138,13 @@ class Collect:
                     f"give --task {RECIPES[self.task].task} to choose them yourself."
                 )
             return RECIPES[self.task]
-        if self.task not in task_names():
+        if ":" not in self.task and self.task not in task_names():
             raise UserError(f"Unknown task '{self.task}'{suggestion(self.task, [*task_names(), *RECIPES])}")
         if self.steps is None:
             raise UserError(f"Say how many transitions to collect from '{self.task}' with --steps N.")
-        return make_recipe(self.task, self.policy, mix=self.mix, deterministic=self.deterministic)
+        return make_recipe(
+            get_task(self.task).name, self.policy, mix=self.mix, deterministic=self.deterministic
+        )
 
 
 @dataclass(frozen=True)
@@ -159,16 +160,24 @@ class Convert:
     task: Name = None
     """Task the data belong to, where the source does not say."""
 
+    time_limit: Number = None
+    """Steps after which episodes were cut, for logs that do not mark it."""
+
+    folder: Folder = None
+    """Folder to look in for D4RL's files, besides $MCETM_DATA and the cache."""
+
     force: Flag = False
     """Replace an existing file."""
 
     def run(self) -> int:
         """Read and write."""
-        from mcetm.data.files import check_writable, write_file
+        from mcetm.data.files import write_file
         from mcetm.envs import load_dataset
 
-        check_writable(self.out, replace=self.force)
-        transitions = load_dataset(self.source, task=self.task)
+        _check_out(self.out, replace=self.force)
+        transitions = load_dataset(
+            self.source, folder=self.folder, infos=True, task=self.task, time_limit=self.time_limit
+        )
         write_file(transitions, self.out)
         print(f"wrote {self.out}: {len(transitions):,} transitions, checksum {transitions.checksum[:16]}")
         return 0
@@ -180,11 +189,10 @@ class ListNames:
 
     def run(self) -> int:
         """Print two tables."""
-        from rich.console import Console
-
+        from mcetm.console import output
         from mcetm.report.names import show_datasets, show_tasks
 
-        console = Console()
+        console = output()
         show_tasks(console)
         show_datasets(console)
         return 0
@@ -204,6 +212,16 @@ class Data:
     def run(self) -> int:
         """Run the chosen command."""
         return self.command.run()
+
+
+def _check_out(path: Path, *, replace: bool) -> None:
+    """Refuse a bad output before the work, not after it."""
+    from mcetm.data.files import check_writable
+    from mcetm.errors import UserError
+
+    check_writable(path)
+    if path.exists() and not replace:
+        raise UserError(f"{path} exists already; --force replaces it.")
 
 
 def _print_json(content: object) -> None:

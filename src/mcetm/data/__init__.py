@@ -5,7 +5,7 @@ from mcetm.data.d4rl import read_d4rl
 from mcetm.data.files import read_file
 from mcetm.data.minari import read_minari
 from mcetm.data.normalize import Normalizer, Statistics
-from mcetm.data.transitions import Metadata, Transitions, concatenate
+from mcetm.data.transitions import Metadata, Transitions
 from mcetm.data.validate import DataError, Fault
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
     "Normalizer",
     "Statistics",
     "Transitions",
-    "concatenate",
     "make_card",
     "read_d4rl",
     "read_file",

@@ -114,7 +114,6 @@ class Card:
     checksum: str
     transitions: int
     episodes: int
-    cut_episodes: int
     lengths: Summary
     returns: Summary | None
     """None for a log without rewards."""
@@ -138,6 +137,11 @@ class Card:
         """Plain data for JSON."""
         content = asdict(self)
         content["metadata"]["absent"] = sorted(self.metadata.absent)
+        for bound in ("action_low", "action_high"):  # JSON knows no infinity
+            values = content["metadata"][bound]
+            content["metadata"][bound] = (
+                None if values is None else [v if np.isfinite(v) else None for v in values]
+            )
         return content
 
 
@@ -158,7 +162,6 @@ def make_card(transitions: Transitions) -> Card:
         "checksum": transitions.checksum,
         "transitions": len(transitions),
         "episodes": transitions.num_episodes,
-        "cut_episodes": int(transitions.truncated.sum()),
         "lengths": Summary.of(transitions.episode_lengths),
         "returns": Summary.of(returns) if has_reward else None,
         "normalized_score": score,

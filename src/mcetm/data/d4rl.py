@@ -6,19 +6,25 @@ provenance) lies as JSON in `metadata/mcetm`, where other readers do not look.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
 from mcetm.data import header
 from mcetm.data.transitions import Transitions
 from mcetm.data.validate import DataError, Fault, ReadOptions, build
+from mcetm.errors import UserError
 from mcetm.files import atomic_write
-from mcetm.formats import hdf5_array, open_hdf5
+from mcetm.formats import first_clause, hdf5_array, open_hdf5
 from mcetm.tasks.datasets import task_of
 from mcetm.tasks.registry import get_task
+
+if TYPE_CHECKING:
+    import h5py
 
 _NAMES = {
     "obs": "observations",
@@ -32,20 +38,19 @@ _HEADER = "metadata/mcetm"
 
 
 def read_d4rl(
-    path: str | Path, *, infos: tuple[str, ...] = (), **options: Unpack[ReadOptions]
+    path: str | Path, *, infos: tuple[str, ...] | Literal["all"] = (), **options: Unpack[ReadOptions]
 ) -> Transitions:
     """Transitions from a D4RL file.
 
     `next_observations` and `timeouts` may be missing, as they are in many files in circulation;
     `mcetm.data.validate.build` says what is inferred then. The task is taken from the options,
     from the file, or from the file's name. `infos` names arrays of the file's `infos` group to
-    keep, such as `qpos` and `qvel`.
+    keep, such as `qpos` and `qvel`, or says "all"; few jobs need them, so the default is none.
     """
     path = Path(path)
     with open_hdf5(path) as file:
         metadata = header.decode(hdf5_array(file, _HEADER), str(path))
-        required = [_NAMES[field] for field in ("obs", "action") if field not in metadata.absent]
-        required += [f"infos/{name}" for name in infos]
+        required = [_NAMES["obs"], *(f"infos/{name}" for name in infos if infos != "all")]
         missing = [name for name in required if name not in file]
         if missing:
             hint = " (the file looks like Minari's)" if "episode_0" in file else ""
@@ -54,7 +59,8 @@ def read_d4rl(
         fields = {
             field: hdf5_array(file, name) for field, name in _NAMES.items() if field not in metadata.absent
         }
-        kept = {name: hdf5_array(file, f"infos/{name}") for name in infos}
+        names = _infos_per_row(file, len(fields["obs"])) if infos == "all" else infos
+        kept = {name: hdf5_array(file, f"infos/{name}") for name in names}
     guess = task_of(path.stem)
     # A file's name is a hint only: the observations must agree.
     if metadata.task is None and guess and fields["obs"].shape[1:] == (get_task(guess).obs_dim,):
@@ -62,12 +68,26 @@ def read_d4rl(
     return build(fields, metadata, infos=kept, **options)
 
 
+def _infos_per_row(file: h5py.File, rows: int) -> list[str]:
+    group: Any = file.get("infos", {})
+    return [name for name, item in group.items() if getattr(item, "shape", ())[:1] == (rows,)]
+
+
+@contextlib.contextmanager
+def _hdf5_refusals(path: Path) -> Iterator[None]:
+    """HDF5 reports a full disk in exceptions of its own, some of them without a code."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        raise UserError(f"Cannot write {path}: {first_clause(error)}.") from None
+
+
 def write_d4rl(transitions: Transitions, path: Path, *, compress: bool = False) -> None:
     """Write D4RL's fields (and `infos`), whole or not at all."""
     import h5py
 
     options: dict[str, Any] = {"compression": "gzip", "shuffle": True} if compress else {}
-    with atomic_write(path) as temporary, h5py.File(temporary, "w") as file:
+    with atomic_write(path) as temporary, _hdf5_refusals(path), h5py.File(temporary, "w") as file:
         # Bytes of fixed length, as D4RL stores its own strings.
         file.create_dataset(_HEADER, data=np.bytes_(header.encode(transitions.metadata).encode()))
         arrays = {name: getattr(transitions, field) for field, name in _NAMES.items()}

@@ -80,9 +80,9 @@ def _download(url: str, target: Path) -> None:
         _fetch(url, partial, label=target.name)
         with open_hdf5(partial) as file:  # an error page or half a file must not become the dataset
             file.keys()
-        checksum = sha256_of(partial)
-    with atomic_write(_sum_file(target)) as partial:
-        partial.write_text(f"{checksum}  {target.name}\n")
+        # First the sum, then the file: a kill in between leaves no file that nothing vouches for.
+        with atomic_write(_sum_file(target)) as sum_file:
+            sum_file.write_text(f"{sha256_of(partial)}  {target.name}\n")
 
 
 def _fetch(url: str, partial: Path, *, label: str) -> None:

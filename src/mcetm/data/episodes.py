@@ -61,6 +61,8 @@ def _steps_of(episode: Mapping[str, Any]) -> dict[str, np.ndarray]:
     fields = {"obs": obs[:length], "next_obs": np.asarray(episode.get("next_obs", obs[1:]))}
     fields |= {name: np.asarray(episode[name]) for name in ("action", "reward") if name in episode}
     for name, array in fields.items():
+        if array.ndim == 0:
+            raise ValueError(f"'{name}' is a single number, but the episode has {length} steps")
         if len(array) != length:
             raise ValueError(f"'{name}' has {len(array)} rows, but the episode has {length} steps")
     terminated = np.zeros(length, bool)
@@ -68,9 +70,9 @@ def _steps_of(episode: Mapping[str, Any]) -> dict[str, np.ndarray]:
     if ended.ndim == 0:
         terminated[-1] = bool(ended)
     elif len(ended) == length:
-        terminated = ended.astype(bool)
+        terminated = ended.reshape(length)
     else:
         raise ValueError(f"'terminated' has {len(ended)} rows, but the episode has {length} steps")
     truncated = np.zeros(length, bool)
-    truncated[-1] = not terminated[-1]
+    truncated[-1] = terminated[-1] == 0
     return {**fields, "terminated": terminated, "truncated": truncated}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Unpack
 
@@ -13,28 +14,32 @@ from mcetm.data.validate import ReadOptions
 from mcetm.errors import UserError
 from mcetm.formats import kind_of
 
-_READERS = {"hdf5": read_d4rl, "npz": read_transitions_npz, "csv": read_csv, "parquet": read_parquet}
+_READERS = {"npz": read_transitions_npz, "csv": read_csv, "parquet": read_parquet}
 
 
-def read_file(path: Path, **options: Unpack[ReadOptions]) -> Transitions:
-    """Transitions from an HDF5 (D4RL layout), `.npz`, CSV or Parquet file."""
-    return _READERS[kind_of(path)](path, **options)
+def read_file(path: Path, *, infos: bool = False, **options: Unpack[ReadOptions]) -> Transitions:
+    """Transitions from an HDF5 (D4RL layout), `.npz`, CSV or Parquet file; `infos` keeps HDF5's too."""
+    kind = kind_of(path)
+    if kind == "hdf5":
+        return read_d4rl(path, infos="all" if infos else (), **options)
+    return _READERS[kind](path, **options)
 
 
 def write_file(transitions: Transitions, path: Path, *, compress: bool = False) -> None:
     """Write by the suffix: `.npz`, or `.hdf5`/`.h5` in D4RL's layout."""
-    check_writable(path, replace=True)
+    check_writable(path)
     if path.suffix.lower() == ".npz":
-        write_transitions_npz(transitions, path)
+        write_transitions_npz(transitions, path, compress=compress)
     else:
         write_d4rl(transitions, path, compress=compress)
 
 
-def check_writable(path: Path, *, replace: bool) -> None:
+def check_writable(path: Path) -> None:
     """Refuse a bad name before the work that would be lost on it."""
     if path.suffix.lower() not in (".npz", ".hdf5", ".h5"):
         raise UserError(f"Cannot write {path}: the name must end in .npz, .hdf5 or .h5.")
     if path.is_dir():
         raise UserError(f"Cannot write {path}: it is a folder.")
-    if path.exists() and not replace:
-        raise UserError(f"{path} exists already; --force replaces it.")
+    existing = next(parent for parent in path.absolute().parents if parent.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        raise UserError(f"Cannot write {path}: {existing} is not a folder that can be written to.")

@@ -6,6 +6,7 @@ import json
 
 from mcetm.data.transitions import Metadata
 from mcetm.data.validate import DataError, Fault
+from mcetm.tasks.registry import task_names
 
 _FORMAT = 1
 
@@ -40,14 +41,18 @@ def decode(text: str | bytes | None, source: str) -> Metadata:
             None if header[key] is None else tuple(map(float, header[key]))
             for key in ("action_low", "action_high")
         )
+        task, notes = header["task"], tuple(header["notes"])
+        if task is not None and task not in task_names():
+            note = f"the file's task '{task}' is not registered here; --task MODULE:{task} imports it"
+            task, notes = None, (*notes, note)
         return Metadata(
             source=source,
-            task=header["task"],
+            task=task,
             action_low=low,
             action_high=high,
             absent=frozenset(header["absent"]),
             dropped=int(header["dropped"]),
-            notes=tuple(header["notes"]),
+            notes=notes,
             provenance=header["provenance"],
         )
     except (ValueError, KeyError, TypeError):

@@ -74,7 +74,7 @@ def read_minari(name: str, **options: Unpack[ReadOptions]) -> Transitions:
     low, high = _bounds(action_space)
     metadata = Metadata(
         source=f"minari:{name}",
-        task=_task_of(env_id),
+        task=_task_of(env_id, _width(obs_space)),
         action_low=low,
         action_high=high,
         provenance={"minari": dataset.id, "environment": env_id},
@@ -82,8 +82,14 @@ def read_minari(name: str, **options: Unpack[ReadOptions]) -> Transitions:
     return from_episodes(episodes, metadata=metadata, **options)
 
 
-def _task_of(env_id: str | None) -> str | None:
-    return next((name for name in task_names() if get_task(name).env_id == env_id), None)
+def _task_of(env_id: str | None, width: int | None) -> str | None:
+    """The task of this environment, unless options of its own changed what it observes."""
+    known = (get_task(name) for name in task_names())
+    return next((task.name for task in known if (task.env_id, task.obs_dim) == (env_id, width)), None)
+
+
+def _width(space: Space[Any]) -> int | None:
+    return int(np.prod(space.shape)) if space.shape is not None else None
 
 
 def _flat(values: Any, space: Space[Any], rows: int, what: str) -> np.ndarray:

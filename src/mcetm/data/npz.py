@@ -28,11 +28,12 @@ def read_transitions_npz(path: str | Path, **options: Unpack[ReadOptions]) -> Tr
     return build(fields, metadata, infos=infos, **options)
 
 
-def write_transitions_npz(transitions: Transitions, path: Path) -> None:
+def write_transitions_npz(transitions: Transitions, path: Path, *, compress: bool = False) -> None:
     """Write every field, whole or not at all."""
     arrays = {name: getattr(transitions, name) for name in FIELDS}
     arrays |= {f"{_INFOS}{name}": array for name, array in transitions.infos.items()}
     text = np.array(header.encode(transitions.metadata))
     # NumPy gets a file object, not a name, so that it adds no suffix of its own.
     with atomic_write(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, allow_pickle=False, **{_HEADER: text}, **arrays)
+        write = np.savez_compressed if compress else np.savez
+        write(file, allow_pickle=False, **{_HEADER: text}, **arrays)

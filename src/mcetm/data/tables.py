@@ -8,6 +8,7 @@ order of time within each episode.
 from __future__ import annotations
 
 import csv
+import math
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -46,9 +47,10 @@ def read_parquet(path: str | Path, **options: Unpack[ReadOptions]) -> Transition
         with Path(path).open("rb") as file:
             table = pyarrow.parquet.read_table(file)
         names = list(table.column_names)
+        columns = [column.to_numpy() for column in table.columns]
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is truncated or corrupt: {' '.join(str(error).split())}.") from None
-    return _from_columns(names, lambda i: table.column(i).to_numpy(), str(path), **options)
+    return _from_columns(names, lambda i: columns[i], str(path), **options)
 
 
 def read_csv(path: str | Path, **options: Unpack[ReadOptions]) -> Transitions:
@@ -58,8 +60,8 @@ def read_csv(path: str | Path, **options: Unpack[ReadOptions]) -> Transitions:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             header = next(csv.reader(file, delimiter=delimiter), [])
-    except UnicodeDecodeError:
-        raise UserError(f"{path} is not text in UTF-8.") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path} is not a table of text in UTF-8: {error}.") from None
     header = [name.strip() for name in header]
     used = [i for i, name in enumerate(header) if name in _SCALARS or _WIDE.fullmatch(name)]
     if not used:
@@ -67,18 +69,11 @@ def read_csv(path: str | Path, **options: Unpack[ReadOptions]) -> Transitions:
         raise DataError(str(path), [Fault("header", message)])
     label = header.index("episode") if "episode" in header else None
     numeric = [i for i in used if i != label]
-    columns = dict(zip(numeric, _load(path, delimiter, numeric, header).T, strict=True))
+    columns: dict[int, np.ndarray] = dict(
+        zip(numeric, _load(path, delimiter, numeric, header).T, strict=True)
+    )
     if label is not None:
-        columns[label] = np.loadtxt(
-            path,
-            str,
-            delimiter=delimiter,
-            skiprows=1,
-            usecols=label,
-            ndmin=1,
-            quotechar='"',
-            encoding="utf-8-sig",
-        )
+        columns[label] = _loadtxt(path, delimiter, [label], dtype=str)[:, 0]
     return _from_columns(header, lambda i: columns[i], str(path), **options)
 
 
@@ -88,21 +83,27 @@ def _load(path: Path, delimiter: str, columns: list[int], header: list[str]) -> 
         i: _to_number for i in columns if header[i] in ("terminated", "truncated")
     }
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*input contained no data.*")
-            return np.loadtxt(
-                path,
-                delimiter=delimiter,
-                skiprows=1,
-                usecols=columns,
-                ndmin=2,
-                quotechar='"',
-                comments=None,
-                encoding="utf-8-sig",
-                converters=flags or None,
-            ).reshape(-1, len(columns))
+        return _loadtxt(path, delimiter, columns, converters=flags or None)
     except ValueError:
         raise DataError(str(path), _cell_faults(path, delimiter, columns, header)) from None
+
+
+def _loadtxt(path: Path, delimiter: str, columns: list[int], **options: Any) -> np.ndarray:
+    """NumPy's parser; cells may be quoted, and nothing in them starts a comment."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*input contained no data.*")
+        table = np.loadtxt(
+            path,
+            delimiter=delimiter,
+            skiprows=1,
+            usecols=columns,
+            ndmin=2,
+            quotechar='"',
+            comments=None,
+            encoding="utf-8-sig",
+            **options,
+        )
+    return table.reshape(-1, len(columns))
 
 
 def _to_number(cell: str) -> float:
@@ -126,9 +127,10 @@ def _cell_faults(path: Path, delimiter: str, columns: list[int], header: list[st
                 for i in columns:
                     parse = _to_number if header[i] in ("terminated", "truncated") else float
                     try:
-                        parse(cells[i])
+                        what = "" if math.isfinite(parse(cells[i])) else f"is {cells[i].strip()}"
                     except ValueError:
                         what = f"is not numeric, {cells[i][:40]!r}" if cells[i].strip() else "is empty"
+                    if what:
                         faults.setdefault(header[i], Fault(header[i], what, row))
         except csv.Error as error:
             faults["table"] = Fault("table", f"is not readable as CSV, {error}", lines.line_num - 1)
@@ -152,7 +154,7 @@ def _from_columns(
         elif match := _WIDE.fullmatch(name):
             wide.setdefault(match[1], {})[int(match[2])] = position
         elif name in _SCALARS:
-            fields[name] = column(position)
+            fields[name] = np.array(column(position))  # a copy: the frame may change later
         else:
             ignored.append(name)
     for field, positions in wide.items():

@@ -93,8 +93,13 @@ class Transitions:
         """
         from mcetm.data.validate import build
 
-        fields = dict(zip(FIELDS, (obs, action, reward, next_obs, terminated, truncated), strict=True))
-        return build({**fields, "episode": episode}, metadata or Metadata(), infos=infos, **options)
+        given = (obs, action, reward, next_obs, terminated, truncated, episode)
+        # Copies: what the caller does with their arrays afterwards must not reach into the log.
+        fields = {
+            name: value.copy() if isinstance(value, np.ndarray) else value
+            for name, value in zip((*FIELDS, "episode"), given, strict=True)
+        }
+        return build(fields, metadata or Metadata(), infos=infos, **options)
 
     @classmethod
     def from_episodes(
@@ -210,10 +215,18 @@ class Transitions:
         if self.num_episodes == 1:
             cut = min(max(1, round(len(self) * (1.0 - holdout))), len(self) - 1)
             return self.head(cut), self._take(slice(cut, None))
-        order = np.random.default_rng(seed).permutation(self.num_episodes)
-        rows = np.cumsum(self.episode_lengths[order])
-        taken = 1 + int(np.argmin(np.abs(rows[:-1] - holdout * len(self))))
-        return self.select_episodes(np.sort(order[taken:])), self.select_episodes(np.sort(order[:taken]))
+        # In random order, every episode that brings the hold-out nearer to its size; at least one, never all.
+        lengths, missing = self.episode_lengths, holdout * len(self)
+        held = np.zeros(self.num_episodes, bool)
+        for episode in np.random.default_rng(seed).permutation(self.num_episodes):
+            if abs(missing - lengths[episode]) < abs(missing):
+                held[episode] = True
+                missing -= lengths[episode]
+        if not held.any():
+            held[np.argmin(lengths)] = True
+        if held.all():
+            held[np.argmin(lengths)] = False
+        return self.select_episodes(np.flatnonzero(~held)), self.select_episodes(np.flatnonzero(held))
 
     def with_metadata(self, **changes: Any) -> Transitions:
         """The same rows with some metadata replaced."""
@@ -230,14 +243,4 @@ class Transitions:
         """Read any file this library reads; the counterpart of `save`."""
         from mcetm.data.files import read_file
 
-        return read_file(Path(path), min_transitions=1)
-
-
-def concatenate(parts: Sequence[Transitions], metadata: Metadata) -> Transitions:
-    """Several logs one after the other; infos are kept where every part has them."""
-    shared = set.intersection(*(set(part.infos) for part in parts)) if parts else set()
-    return Transitions(
-        **{name: np.concatenate([getattr(part, name) for part in parts]) for name in FIELDS},
-        infos={name: np.concatenate([part.infos[name] for part in parts]) for name in sorted(shared)},
-        metadata=metadata,
-    )
+        return read_file(Path(path), infos=True, min_transitions=1)

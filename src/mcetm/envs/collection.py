@@ -55,6 +55,9 @@ def collect(
     Episodes are whole; only the last one of a share may be cut, and is marked truncated.
     `processes` defaults to one per core.
     """
+    seed = int(seed)
+    if not shares:
+        raise UserError("Nothing is to be collected: there are no shares.")
     if seed < 0:
         raise UserError(f"The seed must not be negative, and it is {seed}.")
     if processes is not None and processes < 1:
@@ -64,10 +67,11 @@ def collect(
             raise UserError(f"At least one step must be collected, not {share.steps}.")
     plan = _Plan(task, shares, seed)
     with progress(label or f"collecting {task.name}", sum(s.steps for s in shares), unit="steps") as advance:
-        _simulate(plan, processes or available_cores(), advance)
+        _simulate(plan, min(processes or available_cores(), plan.most_blocks), advance)
     metadata = Metadata(
         source=f"collected from {task.env_id}",
-        task=task.name,
+        action_low=task.action_low,
+        action_high=task.action_high,
         provenance={
             "task": task.name,
             "environment": task.env_id,
@@ -80,11 +84,12 @@ def collect(
             **({"note": note} if note else {}),
         },
     )
-    return _transitions(plan.rows(), metadata)
+    # The task is named afterwards: it need not be registered.
+    return _transitions(plan.rows(), metadata).with_metadata(task=task.name)
 
 
 def available_cores() -> int:
-    """Cores this process may use, which in a container is fewer than the machine has."""
+    """Cores this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -107,6 +112,11 @@ class _Plan:
         self._task, self._shares, self._seed = task, shares, seed
         self._progress = [_Progress() for _ in shares]
         self._lock = threading.Lock()
+
+    @property
+    def most_blocks(self) -> int:
+        """Blocks that can be needed at most."""
+        return sum(-(-s.steps // self._block(i, 0).quota) for i, s in enumerate(self._shares))
 
     def next_block(self) -> tuple[int, int, Block] | None:
         """A block of the first share that is not complete; None when all are."""
@@ -132,7 +142,7 @@ class _Plan:
             lanes=lanes,
             lane_steps=min(episode, share.steps),
             seed=(self._seed, number, block),
-            time_limit=task.time_limit,
+            time_limit=episode,
         )
 
     def put(self, number: int, block: int, rows: Rows) -> None:

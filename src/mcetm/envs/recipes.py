@@ -97,7 +97,7 @@ def find_policy(name: str, task: Task) -> Policy | None:
             f"The policy in {path} takes {policy.obs_dim} observations and gives {policy.action_dim} "
             f"actions, but task '{task.name}' has {task.obs_dim} and {task.action_dim}."
         )
-    return policy
+    return policy.within(task.action_low, task.action_high)
 
 
 def _policy_file(name: str) -> Path | None:

@@ -7,6 +7,8 @@ many processes share the work.
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from mcetm.errors import UserError
 from mcetm.tasks.policy import Policy
 
 _DTYPES = {"terminated": bool, "truncated": bool, "qpos": np.float64, "qvel": np.float64}
@@ -32,8 +35,13 @@ class Block:
     lane_steps: int
     """Steps wanted of each of them at least; its last episode is always finished."""
     seed: tuple[int, ...]
+    """The dataset's seed, and the block's place in the dataset."""
     time_limit: int | None = None
     """Cut episodes here if the environment itself has no limit; without one they might never end."""
+
+    def random(self, *place: int) -> np.random.Generator:
+        """Random numbers of this block, or of a place within it."""
+        return np.random.default_rng(np.random.SeedSequence(self.seed[0], spawn_key=(*self.seed[1:], *place)))
 
     @property
     def quota(self) -> int:
@@ -47,7 +55,7 @@ class _Lane:
     def __init__(self, block: Block, number: int) -> None:
         self._env = make_env(block.env_id, block.env_kwargs)
         self._time_limit = block.time_limit
-        seed = int(np.random.default_rng((*block.seed, number)).integers(2**31))
+        seed = int(block.random(number).integers(2**31))
         self.obs = _single(self._env.reset(seed=seed)[0])
         self.episode_steps = self.rows = 0
         # MuJoCo's full state, of which the observation leaves a part out.
@@ -103,9 +111,23 @@ def make_env(env_id: str, env_kwargs: Mapping[str, Any]) -> Any:
     """The environment, without Gymnasium's checks and without its advice to move on to v5 physics."""
     import gymnasium
 
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*out of date.*", category=DeprecationWarning)
-        return gymnasium.make(env_id, disable_env_checker=True, **env_kwargs)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*out of date.*", category=DeprecationWarning)
+            _keep_mujoco_quiet(gymnasium.registry.get(env_id))
+            return gymnasium.make(env_id, disable_env_checker=True, **env_kwargs)
+    except (gymnasium.error.Error, ImportError, TypeError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise UserError(f"The environment {env_id} cannot be made: {reason}.") from None
+
+
+def _keep_mujoco_quiet(spec: Any) -> None:
+    """MuJoCo writes its advice into a log file in the current folder unless somebody else takes it."""
+    if spec is not None and "mujoco" not in str(spec.entry_point):
+        return
+    with contextlib.suppress(ImportError):
+        mujoco: Any = importlib.import_module("mujoco")
+        mujoco.set_mju_user_warning(lambda message: None)
 
 
 def run_block(block: Block, on_progress: Callable[[int], None] = lambda steps: None) -> dict[str, np.ndarray]:
@@ -114,7 +136,7 @@ def run_block(block: Block, on_progress: Callable[[int], None] = lambda steps: N
     Fields are those of `Transitions`, with `qpos` and `qvel` (the state before the step) where
     the environment is MuJoCo's.
     """
-    rng = np.random.default_rng(block.seed)
+    rng = block.random()
     lanes = [_Lane(block, number) for number in range(block.lanes)]
     # Which policy each lane follows; drawn anew for every episode.
     chosen = rng.integers(len(block.policies), size=block.lanes)

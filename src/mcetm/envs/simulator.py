@@ -9,10 +9,20 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from mcetm.envs.simulate import Block
 from mcetm.errors import UserError
+
+
+def _pickled(block: Block) -> bytes:
+    try:
+        return pickle.dumps(block)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise UserError(
+            f"A policy cannot be sent to the simulators ({error}); define it in a module, not in a function."
+        ) from None
 
 
 class Simulator:
@@ -21,13 +31,14 @@ class Simulator:
     def __init__(self) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "mcetm.envs.worker"],
+            [sys.executable, "-P", "-m", "mcetm.envs.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
             env={
                 **os.environ,
-                "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+                # What the parent can import, in its order; -P keeps the current folder from the front.
+                "PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path),
                 # One thread each: the processes share the cores, and sums keep their order.
                 **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
             },
@@ -50,15 +61,14 @@ class Simulator:
         assert source is not None  # noqa: S101 (asked for above)
         assert sink is not None  # noqa: S101
         try:
-            pickle.dump(block, sink)
+            sink.write(_pickled(block))
             sink.flush()
             while True:
                 message, content = pickle.load(source)  # noqa: S301 (our own child is at the other end)
                 if message == "mistake":
-                    reason = content[0].rstrip(".")
-                    raise UserError(f"The environment {block.env_id} cannot be made: {reason}.")
+                    raise UserError(content)
                 if message == "failure":
-                    raise RuntimeError(f"a simulator of {block.env_id} failed:\n{content[1]}")
+                    raise RuntimeError(f"a simulator of {block.env_id} failed:\n{content}")
                 yield message, content
                 if message == "rows":
                     return

@@ -18,7 +18,11 @@ from mcetm.tasks.registry import suggestion
 
 
 def load_dataset(
-    source: str | Path, *, folder: str | Path | None = None, **options: Unpack[ReadOptions]
+    source: str | Path,
+    *,
+    folder: str | Path | None = None,
+    infos: bool = False,
+    **options: Unpack[ReadOptions],
 ) -> Transitions:
     """Transitions from a source.
 
@@ -26,7 +30,8 @@ def load_dataset(
     Parquet); one of our own datasets such as `pendulum-mixed` or `hopper-medium`, collected on
     first use; a D4RL name such as `hopper-medium-v2`, downloaded on first use unless it is in
     `folder`, `$MCETM_DATA` or the cache; or the id of a Minari dataset in the local store.
-    `minari:` or `d4rl:` in front settles which is meant.
+    `minari:` or `d4rl:` in front settles which is meant. `infos` also keeps what else an HDF5 file has
+    for each row, such as the simulator's state.
     """
     text = os.fspath(source)
     scheme, _, name = text.rpartition(":")
@@ -35,13 +40,13 @@ def load_dataset(
     if scheme == "d4rl":
         if name not in D4RL_DATASETS:
             raise UserError(f"Unknown D4RL dataset '{name}'{suggestion(name, D4RL_DATASETS)}")
-        return read_file(d4rl_file(name, folder=_path(folder)), **options)
+        return read_file(d4rl_file(name, folder=_path(folder)), infos=infos, **options)
     if Path(text).is_file():
-        return read_file(Path(text), **options)
+        return read_file(Path(text), infos=infos, **options)
     if text in RECIPES:
-        return read_file(cached_dataset(RECIPES[text]), **options)
+        return read_file(cached_dataset(RECIPES[text]), infos=infos, **options)
     if text in D4RL_DATASETS:
-        return read_file(d4rl_file(text, folder=_path(folder)), **options)
+        return read_file(d4rl_file(text, folder=_path(folder)), infos=infos, **options)
     if find_minari(text) is not None:
         return read_minari(text, **options)
     if Path(text).is_dir():

@@ -27,6 +27,7 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 
     from mcetm.envs.simulate import run_block
+    from mcetm.errors import UserError
 
     def send(kind: str, content: object) -> None:
         pickle.dump((kind, content), sink, protocol=pickle.HIGHEST_PROTOCOL)
@@ -45,17 +46,12 @@ def main() -> None:
                 send("rows", rows)
             except (BrokenPipeError, KeyboardInterrupt):
                 return
-            except Exception as error:
-                send("mistake" if _is_mistake(error) else "failure", (str(error), traceback.format_exc()))
+            except UserError as error:
+                send("mistake", str(error))
+            except Exception:
+                send("failure", traceback.format_exc())
     except BrokenPipeError:
         return
-
-
-def _is_mistake(error: Exception) -> bool:
-    """Whether the user can mend it: an unknown environment id or a package that is not installed."""
-    from gymnasium.error import Error as GymnasiumError
-
-    return isinstance(error, GymnasiumError | ImportError)
 
 
 class _Reporter:

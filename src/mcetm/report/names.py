@@ -14,9 +14,10 @@ from mcetm.tasks.registry import get_task, task_names
 
 def show_tasks(console: Console) -> None:
     """Every registered task."""
-    table = Table(title="tasks", title_justify="left", title_style="bold", box=None, padding=(0, 2))
+    table = Table(title="tasks", title_justify="left", title_style="bold", box=None, padding=(0, 1))
     for heading in ("name", "environment", "obs", "action", "steps", "score 0", "score 100"):
-        table.add_column(heading, justify="left" if heading in ("name", "environment") else "right")
+        left = heading in ("name", "environment")
+        table.add_column(heading, justify="left" if left else "right", no_wrap=True)
     for name in task_names():
         task = get_task(name)
         scores = (
@@ -30,14 +31,14 @@ def show_tasks(console: Console) -> None:
 
 def show_datasets(console: Console) -> None:
     """Every dataset that can be asked for by name."""
-    table = Table(title="\ndatasets", title_justify="left", title_style="bold", box=None, padding=(0, 2))
+    table = Table(title="\ndatasets", title_justify="left", title_style="bold", box=None, padding=(0, 1))
     for heading in ("name", "from", "transitions", "at hand"):
-        table.add_column(heading, justify="right" if heading == "transitions" else "left")
+        table.add_column(heading, justify="right" if heading == "transitions" else "left", no_wrap=True)
     for recipe in RECIPES.values():
         kept = dataset_path(recipe).is_file()
-        table.add_row(recipe.name, "collected on first use", f"{recipe.transitions:,}", "yes" if kept else "")
+        table.add_row(recipe.name, "collected", f"{recipe.transitions:,}", "yes" if kept else "")
     for name in D4RL_DATASETS:
-        table.add_row(name, "D4RL, downloaded on first use", "", "yes" if find_d4rl(name) else "")
+        table.add_row(name, "D4RL, downloaded", "", "yes" if find_d4rl(name) else "")
     for name in minari_ids():
-        table.add_row(name, "Minari's local store", "", "yes")
+        table.add_row(name, "Minari", "", "yes")
     console.print(table)

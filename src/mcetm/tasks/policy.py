@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -69,6 +69,9 @@ class TanhGaussianPolicy:
     nonlinearity: str = "relu"
     deterministic: bool = False
     """Act with tanh(mean) instead of a sample."""
+    low: tuple[float, ...] | None = None
+    high: tuple[float, ...] | None = None
+    """What the ends of [-1, 1] stand for; None: themselves."""
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any], *, source: str) -> TanhGaussianPolicy:
@@ -108,6 +111,12 @@ class TanhGaussianPolicy:
             raise UserError(f"{source} is not a tanh-Gaussian policy: mean and log-std differ in shape.")
         return policy
 
+    def within(self, low: tuple[float, ...], high: tuple[float, ...]) -> TanhGaussianPolicy:
+        """The same network acting between these bounds, which −1 and 1 are mapped to."""
+        if set(low) == {-1.0} and set(high) == {1.0}:
+            return self
+        return replace(self, low=low, high=high)
+
     @property
     def obs_dim(self) -> int:
         """Width of the observations it takes."""
@@ -121,7 +130,7 @@ class TanhGaussianPolicy:
     @property
     def checksum(self) -> str:
         """SHA-256 over all weights, the non-linearity and the mode."""
-        digest = hashlib.sha256(f"{self.nonlinearity},{self.deterministic}".encode())
+        digest = hashlib.sha256(f"{self.nonlinearity},{self.deterministic},{self.low},{self.high}".encode())
         for weight, bias in (*self.layers, self.mean, self.log_std):
             digest.update(weight.astype("<f4").tobytes())
             digest.update(bias.astype("<f4").tobytes())
@@ -143,7 +152,7 @@ class TanhGaussianPolicy:
 
     def mode(self, obs: Float32[np.ndarray, "batch obs"]) -> Float32[np.ndarray, "batch action"]:
         """The deterministic action, tanh of the mean."""
-        return np.tanh(self.distribution(obs)[0])
+        return self._scaled(np.tanh(self.distribution(obs)[0]))
 
     def sample(
         self, obs: Float32[np.ndarray, "batch obs"], rng: np.random.Generator
@@ -151,13 +160,20 @@ class TanhGaussianPolicy:
         """One action per observation."""
         mean, log_std = self.distribution(obs)
         if self.deterministic:
-            return np.tanh(mean)
-        return np.tanh(mean + np.exp(log_std) * rng.standard_normal(mean.shape, dtype=np.float32))
+            return self._scaled(np.tanh(mean))
+        noise = rng.standard_normal(mean.shape, dtype=np.float32)
+        return self._scaled(np.tanh(mean + np.exp(log_std) * noise))
+
+    def _scaled(self, squashed: np.ndarray) -> np.ndarray:
+        if self.low is None or self.high is None:
+            return squashed
+        low, high = np.array(self.low, np.float32), np.array(self.high, np.float32)
+        return low + (squashed + 1.0) / 2.0 * (high - low)
 
     def log_prob(
         self, obs: Float32[np.ndarray, "batch obs"], action: Float32[np.ndarray, "batch action"]
     ) -> Float[np.ndarray, " batch"]:
-        """Log-density of squashed actions, with D4RL's 1e-6 guard at the bounds."""
+        """Log-density of squashed actions in [−1, 1], with D4RL's 1e-6 guard at the bounds."""
         mean, log_std = (x.astype(np.float64) for x in self.distribution(obs))
         squashed = action.astype(np.float64)
         before = np.arctanh(np.clip(squashed, -1.0 + 1e-7, 1.0 - 1e-7))

@@ -10,8 +10,11 @@ ends by itself. A dataset needs no task, and a task needs no dataset. To add one
 from __future__ import annotations
 
 import difflib
+import importlib
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from mcetm.errors import UserError
@@ -46,11 +49,11 @@ class Task:
     action_low: tuple[float, ...]
     action_high: tuple[float, ...]
     time_limit: int | None
-    """Steps after which the environment cuts an episode (`truncated`), or None."""
+    """Steps after which episodes are cut (`truncated`); without a limit, collection cuts at 1000."""
     termination: Callable[[Any], Any] | None = None
     """Rule on raw next observations; None when the environment never terminates by itself."""
     scores: ReferenceScores | None = None
-    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def action_dim(self) -> int:
@@ -124,11 +127,28 @@ def register_task(task: Task) -> Task:
 
 
 def get_task(name: str) -> Task:
-    """The task of this name; an unknown name suggests the nearest."""
+    """The task of this name; an unknown name suggests the nearest.
+
+    `my_module:reach` imports `my_module`, which registers `reach`: how a command line learns of a
+    task of yours.
+    """
+    module, _, short = name.rpartition(":")
+    if module:
+        _import(module)
+        name = short
     try:
         return _TASKS[name]
     except KeyError:
         raise UserError(f"Unknown task '{name}'{suggestion(name, _TASKS)}") from None
+
+
+def _import(module: str) -> None:
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))  # an installed command does not look in the current folder
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        raise UserError(f"Cannot import '{module}': {error}.") from None
 
 
 def task_names() -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -16,7 +16,7 @@ class HealthyBox:
     below infinity.
     """
 
-    intervals: Mapping[int, tuple[float, float]]
+    intervals: Mapping[int, tuple[float, float]] = field(hash=False)
     """Interval of a component, by index."""
 
     default: tuple[float, float] = (-float("inf"), float("inf"))
