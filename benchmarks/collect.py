@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from mcetm.envs import Share, collect
+from mcetm.envs import collect
+from mcetm.envs.behaviour import find_policy
 from mcetm.envs.collection import available_cores
-from mcetm.envs.recipes import find_policy
 from mcetm.envs.simulate import make_env
 from mcetm.tasks import TanhGaussianPolicy, Task, get_task
 from record import record
@@ -102,7 +102,7 @@ def _copies_rate(name: str, copies: int) -> float:
 
 def _collect_rate(task: Task, policy: TanhGaussianPolicy, steps: int) -> float:
     start = time.perf_counter()
-    data = collect(task, [Share((policy,), steps)])
+    data = collect(task, steps, policy)
     return len(data) / (time.perf_counter() - start)
 
 

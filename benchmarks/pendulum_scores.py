@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mcetm.envs import Share, SwingUp, collect
+from mcetm.envs import SwingUp, collect
 from mcetm.tasks import Policy, UniformPolicy, get_task
 from record import record
 
@@ -20,7 +20,7 @@ def main() -> None:
     }
     result = {}
     for name, policy in policies.items():
-        returns = collect(task, [Share((policy,), EPISODES * 200)]).episode_returns
+        returns = collect(task, EPISODES * 200, policy).episode_returns
         result[name] = {
             "mean_return": round(float(returns.mean()), 1),
             "standard_error": round(float(returns.std() / np.sqrt(len(returns))), 1),

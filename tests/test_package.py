@@ -68,8 +68,11 @@ def test_the_examples_of_a_page_work_as_written(page: Path, tmp_path: Path) -> N
 def test_the_readmes_own_data_have_the_episodes_they_came_from(tmp_path: Path) -> None:
     """The example drops the last row of each episode, and nothing crosses from one to the next."""
     script = tmp_path / "page.py"
-    checks = "assert mine.num_episodes == train.num_episodes; assert mcetm.make_card(mine).continuity.broken == 0\n"
-    script.write_text("\n".join([*_python_blocks(ROOT / "README.md"), checks]))
+    checks = [
+        "assert mine.num_episodes == train.num_episodes",
+        "assert mcetm.make_card(mine).continuity.broken == 0",
+    ]
+    script.write_text("\n".join([*_python_blocks(ROOT / "README.md"), *checks]))
     subprocess.run([sys.executable, script], cwd=tmp_path, check=True)
 
 

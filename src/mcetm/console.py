@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -70,4 +71,6 @@ def output() -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    return Output()
+    console = Output()
+    # Rich assumes 80 columns where there is no terminal; a file or a pipe has room.
+    return console if console.is_terminal or "COLUMNS" in os.environ else Output(width=120)

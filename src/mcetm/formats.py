@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,8 +18,6 @@ Kind = Literal["hdf5", "npz", "parquet", "csv"]
 READABLE = "HDF5, .npz, CSV and Parquet"
 # What h5py raises for truncation, broken checksums, failed decompression and impossible types.
 _HDF5_DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, MemoryError)
-# … and what zipfile and NumPy raise, for encrypted members and impossible shapes too.
-_ZIP_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, MemoryError, OverflowError)
 _MOST_INFLATION = 2000  # deflate reaches about 1000
 _PICKLE_SUFFIXES = {".pkl", ".pickle", ".p", ".pk", ".joblib", ".pt", ".pth"}
 _TEXT_SUFFIXES = {".csv": ",", ".tsv": "\t", ".txt": ","}
@@ -80,9 +76,10 @@ def open_hdf5(path: Path) -> Iterator[h5py.File]:
 
 def hdf5_array(file: h5py.File, name: str) -> Any:
     """The array (or scalar) of this name in an open HDF5 file; None where there is none."""
-    item: Any = file.get(name)
-    if item is None:
+    # A link that exists but leads to nothing readable is damage, not absence.
+    if file.get(name, getlink=True) is None:
         return None
+    item: Any = file[name]
     if not hasattr(item, "nbytes"):
         raise UserError(f"{file.filename} cannot be used: '{name}' is not an array.")
     # A damaged shape can ask for more memory than any machine has.
@@ -105,12 +102,12 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
             if stray:
                 raise UserError(f"{path} is a zip archive but not an .npz: it holds '{stray[0]}'.")
             return {name: archive[name] for name in archive.files}
-    except ValueError as error:
+    except UserError:
+        raise
+    except Exception as error:  # zipfile, zlib, NumPy and Python's own parser each have their own
         if "allow_pickle" in str(error):
             raise UserError(
                 f"{path} holds Python objects, which can run code when they are opened, so it is refused; "
                 "save plain numeric arrays."
             ) from None
-        raise UserError(f"{path} is truncated or corrupt: {first_clause(error)}.") from None
-    except _ZIP_DAMAGE as error:
         raise UserError(f"{path} is truncated or corrupt: {first_clause(error)}.") from None

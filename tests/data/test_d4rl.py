@@ -190,6 +190,20 @@ def test_groups_and_missing_fields_are_named(tmp_path: Path) -> None:
         read_d4rl(write_hdf5(tmp_path / "log2.hdf5", random_fields()), infos=("qpos",))
 
 
+def test_a_link_to_nothing_is_damage_not_absence(tmp_path: Path) -> None:
+    path = write_hdf5(tmp_path / "log.hdf5", random_fields(), without=("reward",))
+    with h5py.File(path, "a") as file:
+        file["rewards"] = h5py.SoftLink("/nowhere")
+    with pytest.raises(UserError, match="truncated or corrupt"):
+        read_d4rl(path)
+
+
+def test_the_same_data_make_the_same_bytes(tmp_path: Path, log: Transitions) -> None:
+    for name in ("a.hdf5", "b.hdf5"):
+        log.save(tmp_path / name)
+    assert (tmp_path / "a.hdf5").read_bytes() == (tmp_path / "b.hdf5").read_bytes()
+
+
 def test_a_file_of_a_task_unknown_here_is_read_and_says_so(tmp_path: Path, log: Transitions) -> None:
     log.with_metadata(task="far_away").save(tmp_path / "log.hdf5")
     read = read_d4rl(tmp_path / "log.hdf5")

@@ -139,7 +139,7 @@ def test_a_changed_file_is_refused(server: Server) -> None:
 
 def test_an_error_page_does_not_become_the_dataset(server: Server) -> None:
     server.body = b"<html>come back later</html>"
-    with pytest.raises(UserError, match="truncated or corrupt"):
+    with pytest.raises(UserError, match="what came is not an HDF5 file"):
         d4rl_file(NAME)
     assert left_behind() == []
 
@@ -157,6 +157,19 @@ def test_without_a_network_one_sentence_says_what_to_do() -> None:
         load_dataset(NAME)
     assert f"put the file {FILE} into" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["nonsense", "http://127.0.0.1:9/x"])
+def test_an_unusable_address_is_one_sentence(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCETM_D4RL_URL", url)
+    with pytest.raises(UserError, match="could not be downloaded"):
+        load_dataset(NAME)
+    assert not (cache_folder() / "d4rl").exists()
+
+
+def test_a_folder_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="There is no folder"):
+        load_dataset(NAME, folder=tmp_path / "none")
 
 
 @pytest.mark.parametrize("place", ["argument", "variable", "cache"])

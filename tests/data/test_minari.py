@@ -130,7 +130,7 @@ def test_discrete_actions_are_refused() -> None:
     create(
         "made/grid-v0", [buffer(15, terminates=True, seed=0, action=actions)], action_space=spaces.Discrete(4)
     )
-    with pytest.raises(UserError, match="actions: are of Discrete; only continuous"):
+    with pytest.raises(UserError, match="actions: a Discrete space is not supported"):
         read_minari("made/grid-v0")
 
 

@@ -74,7 +74,7 @@ def test_no_sign_in_a_cell_starts_a_comment(tmp_path: Path, where: str) -> None:
 
 def test_labels_of_mixed_kinds(log: Transitions) -> None:
     frame = frame_of(random_fields())
-    frame["episode"] = [1] * 7 + [None] * 5 + ["x"] * 9
+    frame["episode"] = [1] * 7 + [2.5] * 5 + ["x"] * 9
     assert Transitions.from_dataframe(frame).num_episodes == 3
 
 
@@ -98,7 +98,13 @@ def faults_of(path: Path) -> list[str]:
         ("obs_0,obs_2\n1,2\n", ["obs_1: is missing, though there is obs_2"]),
         ("action_0,reward\n1,2\n", ["obs_0: is missing"]),
         ("obs_0,obs_0\n1,2\n", ["obs_0: appears twice in the header"]),
-        ("a,b\n1,2\n", ["header: no column has a known name (obs_0, …, action_0, …, reward, …)"]),
+        (
+            "a,b\n1,2\n",
+            [
+                "header: no column has a known name (obs_0, …, action_0, …, reward, …); "
+                "it begins with 'a', 'b'"
+            ],
+        ),
         ("obs_0,reward\n1,2\n3\n", ["table, row 1: has 1 cells, but the header has 2"]),
         ("obs_0,terminated\n1,maybe\n", ["terminated, row 0: is not numeric, 'maybe'"]),
         ("obs_0,reward\n1,true\n", ["reward, row 0: is not numeric, 'true'"]),
@@ -121,6 +127,16 @@ def test_a_text_column_in_a_frame_is_named() -> None:
     frame.loc[3, "obs_1"] = "broken"
     with pytest.raises(UserError, match="obs_1, row 3: is not numeric, 'broken'"):
         Transitions.from_dataframe(frame)
+
+
+def test_a_table_cut_in_its_last_row_is_named(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("obs_0,episode\n" + "1,a\n" * 15 + "1")
+    assert faults_of(tmp_path / "log.csv") == ["table, row 15: has 1 cells, but the header has 2"]
+
+
+def test_what_is_no_frame_is_refused() -> None:
+    with pytest.raises(UserError, match="A data frame is needed"):
+        Transitions.from_dataframe(np.zeros((3, 2)))
 
 
 def test_binary_in_a_csv_is_refused(tmp_path: Path) -> None:

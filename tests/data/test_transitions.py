@@ -127,7 +127,8 @@ def test_a_saved_log_loads_as_it_was(
     assert_same(log, loaded)
     assert loaded.checksum == log.checksum
     np.testing.assert_array_equal(loaded.infos["qpos"], log.infos["qpos"])
-    assert loaded.metadata == Metadata(**{**vars(metadata), "source": str(path)})
+    expected = {**vars(metadata), "source": str(path), "stored_checksum": log.checksum}
+    assert loaded.metadata == Metadata(**expected)
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".hdf5"])

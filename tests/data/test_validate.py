@@ -26,15 +26,20 @@ def changed(name: str, row: Any, value: float, dtype: Any = None) -> dict[str, A
     ("value", "word"), [(np.nan, "is NaN"), (np.inf, "is infinite"), (-np.inf, "is infinite")]
 )
 def test_not_a_number_is_named_by_field_and_row(name: str, value: float, word: str) -> None:
-    assert faults_of(changed(name, 4, value)) == [f"{name}, row 4: {word}"]
+    which = "" if name == "reward" else "component 0 "
+    assert faults_of(changed(name, 4, value)) == [f"{name}, row 4: {which}{word}"]
 
 
 def test_the_count_of_further_bad_rows_is_told() -> None:
-    assert faults_of(changed("reward", slice(3, 8), np.nan)) == ["reward, row 3: is NaN (and 4 more rows)"]
+    assert faults_of(changed("reward", slice(3, 8), np.nan)) == [
+        "reward, row 3: is NaN (and 4 more rows are not finite)"
+    ]
 
 
 def test_a_number_too_large_for_single_precision_is_not_called_infinite() -> None:
-    assert faults_of(changed("obs", (2, 1), 1e300, np.float64)) == ["obs, row 2: is too large, 1e+300"]
+    assert faults_of(changed("obs", (2, 1), 1e300, np.float64)) == [
+        "obs, row 2: component 1 is too large, 1e+300"
+    ]
 
 
 def test_every_fault_is_found_in_one_pass() -> None:
@@ -45,7 +50,7 @@ def test_every_fault_is_found_in_one_pass() -> None:
     fields["terminated"] = np.full(21, 2)
     fields["next_obs"] = fields["next_obs"][:, :2]
     assert faults_of(fields) == [
-        "obs, row 3: is NaN",
+        "obs, row 3: component 0 is NaN",
         "reward, row 0: is not numeric, 'a'",
         "terminated, row 0: must be 0 or 1, but is 2 (and 20 more rows)",
         "action: has 20 rows, but obs has 21",
@@ -131,8 +136,9 @@ def test_missing_time_outs_are_found_where_the_path_breaks() -> None:
 def test_time_outs_that_mark_nothing_are_no_time_outs() -> None:
     fields = random_fields((7, 5, 9))
     nothing = np.zeros(21, bool)
-    log = Transitions.from_arrays(**(fields | {"truncated": nothing}))
-    np.testing.assert_array_equal(log.truncated, fields["truncated"])
+    fields["truncated"], marked = nothing, fields["truncated"]
+    log = Transitions.from_arrays(**fields)
+    np.testing.assert_array_equal(log.truncated, marked)
     log = Transitions.from_arrays(
         obs=np.zeros((30, 1)), terminated=np.zeros(30), truncated=np.zeros(30), time_limit=10
     )
@@ -200,6 +206,20 @@ def test_an_episode_label_must_not_return() -> None:
     assert faults_of({"obs": fields["obs"], "episode": labels}) == [
         "episode, row 8: episode 1 starts again after another one; sort the rows by episode"
     ]
+
+
+def test_every_row_needs_its_label_where_there_are_labels() -> None:
+    fields = random_fields((4, 4, 4))
+    for labels in (np.array([1.0, np.nan] * 6), np.array(["a", None] * 6, object)):
+        assert faults_of({"obs": fields["obs"], "episode": labels}) == [
+            "episode, row 1: is empty (and 5 more rows)"
+        ]
+
+
+def test_masked_values_are_missing_values() -> None:
+    obs = np.ma.masked_greater(random_fields()["obs"], 1.0)
+    row = int(np.argwhere(obs.mask)[0][0])
+    assert faults_of({"obs": obs}) == [f"obs, row {row}: is masked out"]
 
 
 def test_flags_may_be_numbers_and_columns() -> None:

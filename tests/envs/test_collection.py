@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mcetm import Task, UserError, collect, get_task
+from mcetm import Task, UserError, get_task
 from mcetm.data import make_card, read_d4rl
-from mcetm.envs import Share
+from mcetm.envs import Share, collect, collect_shares
 from mcetm.envs.simulate import Block, make_env
 from mcetm.envs.simulator import Simulator
 from mcetm.tasks import UniformPolicy
@@ -27,15 +28,15 @@ def test_the_number_of_processes_changes_nothing() -> None:
     policy = make(obs_dim=11, action_dim=3, hidden=(32, 32))
     # Several blocks each: neither their order of arrival nor those begun in vain may matter.
     shares = [Share((policy,), 9_000), Share((UNIFORM, policy), 1_500)]
-    one = collect(HOPPER, shares, processes=1)
+    one = collect_shares(HOPPER, shares, processes=1)
     for processes in (2, 5):
-        other = collect(HOPPER, shares, processes=processes)
+        other = collect_shares(HOPPER, shares, processes=processes)
         assert_same(one, other)
         np.testing.assert_array_equal(one.infos["qpos"], other.infos["qpos"])
 
 
 def test_exactly_the_wished_transitions_in_whole_episodes() -> None:
-    log = collect(HOPPER, [Share((UNIFORM,), 700), Share((UNIFORM,), 301)], processes=2)
+    log = collect_shares(HOPPER, [Share((UNIFORM,), 700), Share((UNIFORM,), 301)], processes=2)
     assert len(log) == 1001
     card = make_card(log)
     assert card.continuity.broken == 0
@@ -45,19 +46,21 @@ def test_exactly_the_wished_transitions_in_whole_episodes() -> None:
 
 
 def test_the_seed_decides() -> None:
-    first, again, other = (collect(HOPPER, [Share((UNIFORM,), 300)], seed=s, processes=1) for s in (1, 1, 2))
+    first, again, other = (
+        collect_shares(HOPPER, [Share((UNIFORM,), 300)], seed=s, processes=1) for s in (1, 1, 2)
+    )
     assert_same(first, again)
     assert not np.array_equal(first.obs[:100], other.obs[:100])
 
 
 def test_episodes_of_a_lane_and_of_different_lanes_differ() -> None:
-    log = collect(HOPPER, [Share((UNIFORM,), 2000)], processes=1)
+    log = collect_shares(HOPPER, [Share((UNIFORM,), 2000)], processes=1)
     starts = log.obs[log.episode_starts]
     assert len(np.unique(starts, axis=0)) == len(starts)
 
 
 def test_the_stored_state_is_the_simulators_before_the_step() -> None:
-    log = collect(HOPPER, [Share((UNIFORM,), 200)], processes=1)
+    log = collect_shares(HOPPER, [Share((UNIFORM,), 200)], processes=1)
     obs = np.concatenate([log.infos["qpos"][:, 1:], np.clip(log.infos["qvel"], -10, 10)], axis=1)
     np.testing.assert_array_equal(obs.astype(np.float32), log.obs)
     env = make_env("Hopper-v4", {})
@@ -73,11 +76,11 @@ def test_the_stored_state_is_the_simulators_before_the_step() -> None:
 
 def test_provenance_says_who_collected_what() -> None:
     policy = make(obs_dim=11, action_dim=3)
-    log = collect(HOPPER, [Share((policy,), 50)], seed=5, processes=1, note="a remark")
+    log = collect_shares(HOPPER, [Share((policy,), 50)], seed=5, processes=1, note="a remark")
     provenance = log.metadata.provenance
     assert provenance["task"] == "hopper"
     assert provenance["seed"] == 5
-    assert provenance["shares"] == [{"steps": 50, "policies": [policy.checksum]}]
+    assert provenance["shares"] == [{"steps": 50, "policies": [repr(policy)], "checksums": [policy.checksum]}]
     assert {"mcetm", "gymnasium", "mujoco", "numpy"} == set(provenance["versions"])
     assert provenance["note"] == "a remark"
 
@@ -85,7 +88,7 @@ def test_provenance_says_who_collected_what() -> None:
 def test_a_share_of_few_steps_does_not_simulate_many(monkeypatch: pytest.MonkeyPatch) -> None:
     simulated = []
     monkeypatch.setattr(Simulator, "run", _counting(Simulator.run, simulated))
-    collect(get_task("pendulum"), [Share((UniformPolicy((-2.0,), (2.0,)),), 300)], processes=2)
+    collect_shares(get_task("pendulum"), [Share((UniformPolicy((-2.0,), (2.0,)),), 300)], processes=2)
     assert sum(simulated) == 400  # two episodes of 200 steps
 
 
@@ -120,16 +123,18 @@ def test_environments_of_the_users_own(tmp_path: Path, monkeypatch: pytest.Monke
     task = Task(
         "counter", "my_worlds:Counter-v0", obs_dim=1, action_low=(-1.0,), action_high=(1.0,), time_limit=5
     )
-    log = collect(task, [Share((UniformPolicy((-1.0,), (1.0,)),), 20)], processes=1)
+    log = collect_shares(task, [Share((UniformPolicy((-1.0,), (1.0,)),), 20)], processes=1)
     np.testing.assert_array_equal(log.obs[:, 0], np.tile(np.arange(5), 4))
     np.testing.assert_array_equal(log.next_obs[:, 0], np.tile(np.arange(1, 6), 4))
     assert log.truncated.sum() == 4
 
     endless = replace(task, time_limit=None)
-    assert collect(endless, [Share((UniformPolicy((-1.0,), (1.0,)),), 20)], processes=1).num_episodes == 1
+    assert (
+        collect_shares(endless, [Share((UniformPolicy((-1.0,), (1.0,)),), 20)], processes=1).num_episodes == 1
+    )
     wrong = replace(task, env_kwargs={"no_such_option": 1})
-    with pytest.raises(UserError, match="cannot be made: .*no_such_option"):
-        collect(wrong, [Share((UniformPolicy((-1.0,), (1.0,)),), 20)], processes=1)
+    with pytest.raises(UserError, match=r"cannot be made: .*no_such_option"):
+        collect_shares(wrong, [Share((UniformPolicy((-1.0,), (1.0,)),), 20)], processes=1)
 
 
 def test_collection_leaves_nothing_in_the_current_folder_and_imports_nothing_from_it(
@@ -138,45 +143,72 @@ def test_collection_leaves_nothing_in_the_current_folder_and_imports_nothing_fro
     (tmp_path / "pickle.py").write_text("raise SystemExit('the wrong pickle')")
     monkeypatch.chdir(tmp_path)
     cheetah = get_task("halfcheetah")
-    collect(cheetah, [Share((UniformPolicy(cheetah.action_low, cheetah.action_high),), 20)], processes=1)
+    collect_shares(
+        cheetah, [Share((UniformPolicy(cheetah.action_low, cheetah.action_high),), 20)], processes=1
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["pickle.py"]
 
 
 def test_nothing_to_collect_is_a_mistake() -> None:
     with pytest.raises(UserError, match="there are no shares"):
-        collect(HOPPER, [])
-    with pytest.raises(UserError, match="at least one step"):
-        collect(HOPPER, [Share((UNIFORM,), 0)])
+        collect_shares(HOPPER, [])
+    with pytest.raises(UserError, match="At least one step"):
+        collect_shares(HOPPER, [Share((UNIFORM,), 0)])
     with pytest.raises(UserError, match="At least one process"):
-        collect(HOPPER, [Share((UNIFORM,), 5)], processes=0)
+        collect_shares(HOPPER, [Share((UNIFORM,), 5)], processes=0)
+
+
+class Locked:
+    """A policy that holds what cannot leave its process."""
+
+    checksum = "locked"
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def sample(self, obs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return np.zeros((len(obs), 3), np.float32)
 
 
 def test_a_policy_that_cannot_travel_is_a_mistake() -> None:
-    class Local:
-        checksum = "local"
-
-        def sample(self, obs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-            return np.zeros((len(obs), 3), np.float32)
-
     with pytest.raises(UserError, match="cannot be sent to the simulators"):
-        collect(HOPPER, [Share((Local(),), 5)], processes=1)
+        collect(HOPPER, 5, Locked(), processes=1)
+
+
+def test_a_task_that_does_not_fit_its_environment_is_a_mistake() -> None:
+    with pytest.raises(UserError, match=r"has observations of shape \(11,\), but the task's have 10"):
+        collect(replace(HOPPER, obs_dim=10), 5, processes=1)
+    with pytest.raises(UserError, match=r"has actions of shape \(3,\), but the task's have 2"):
+        collect(replace(HOPPER, action_low=(-1.0,) * 2, action_high=(1.0,) * 2), 5, processes=1)
+
+
+def test_a_simulator_that_is_killed_is_reported_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(simulator: Simulator, block: Block) -> Any:
+        simulator._process.kill()
+        yield from original(simulator, block)
+
+    original = Simulator.run
+    monkeypatch.setattr(Simulator, "run", run)
+    with pytest.raises(UserError, match="A simulator of Hopper-v4 was stopped by signal 9"):
+        collect(HOPPER, 5, processes=1)
 
 
 def test_an_environment_that_cannot_be_made_is_one_sentence() -> None:
     task = Task("none", "NoSuchThing-v0", obs_dim=1, action_low=(-1.0,), action_high=(1.0,), time_limit=5)
     with pytest.raises(UserError, match="NoSuchThing-v0 cannot be made"):
-        collect(task, [Share((UniformPolicy((-1.0,), (1.0,)),), 20)], processes=2)
+        collect_shares(task, [Share((UniformPolicy((-1.0,), (1.0,)),), 20)], processes=2)
 
 
-def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
+def test_a_script_needs_no_main_guard_and_may_bring_its_own_policy(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        "from mcetm import collect, get_task\n"
-        "from mcetm.envs import Share\n"
-        "from mcetm.tasks import UniformPolicy\n"
+        "import mcetm, numpy as np\n"
+        "class Still:\n"
+        "    checksum = 'still'\n"
+        "    def sample(self, obs, rng):\n"
+        "        return np.zeros((len(obs), 1), np.float32)\n"
         "print('once')\n"
-        "share = Share((UniformPolicy((-2.0,), (2.0,)),), 30)\n"
-        "print(len(collect(get_task('pendulum'), [share], processes=2)))\n"
+        "print(len(mcetm.collect('pendulum', 30, Still(), processes=2)))\n"
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     assert done.stdout == "once\n30\n"
@@ -228,7 +260,7 @@ def test_a_stop_in_the_middle_leaves_no_file_and_no_process(tmp_path: Path, how:
 
 
 def test_our_files_carry_the_simulators_state(tmp_path: Path) -> None:
-    collect(HOPPER, [Share((UNIFORM,), 40)], processes=1).save(tmp_path / "data.hdf5")
+    collect_shares(HOPPER, [Share((UNIFORM,), 40)], processes=1).save(tmp_path / "data.hdf5")
     log = read_d4rl(tmp_path / "data.hdf5", infos=("qpos", "qvel"))
     assert log.infos["qpos"].shape == (40, 6)
     assert log.infos["qpos"].dtype == np.float64

@@ -1,14 +1,12 @@
 import numpy as np
 import pytest
 
-from mcetm.envs import SwingUp
-from mcetm.envs.simulate import Block, run_block
+from mcetm.envs import SwingUp, collect
 from mcetm.tasks import Policy, UniformPolicy, get_task
 
 
 def mean_return(policy: Policy, episodes: int = 40) -> float:
-    rows = run_block(Block("Pendulum-v1", {}, (policy,), lanes=8, lane_steps=200 * episodes // 8, seed=(0,)))
-    return float(rows["reward"].sum() / episodes)
+    return float(collect("pendulum", 200 * episodes, policy).episode_returns.mean())
 
 
 def test_catching_makes_the_controller_an_expert_and_noise_alone_does_not() -> None:

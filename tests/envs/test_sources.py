@@ -1,11 +1,12 @@
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mcetm import Transitions, UserError, load_dataset
+from mcetm import Transitions, UserError, collect, load_dataset
 from mcetm.envs import collect_recipe, recipes
-from mcetm.envs.recipes import dataset_path, make_recipe
+from mcetm.envs.recipes import dataset_path
 from mcetm.tasks import RECIPES, read_policy
 from tests.conftest import assert_same, random_fields, write_hdf5
 from tests.tasks.test_policy import arrays
@@ -34,6 +35,9 @@ def test_a_file_comes_before_a_name(
         ("hoper-medium", "Unknown dataset 'hoper-medium'; did you mean 'hopper-medium'"),
         ("d4rl:hopper-expert-v2", "Unknown D4RL dataset 'hopper-expert-v2'; did you mean"),
         ("minari:a/b-v0", "There is no Minari dataset 'a/b-v0'"),
+        ("toy/test-v1", "There is no Minari dataset 'toy/test-v1'"),
+        ("hopper", "'hopper' is a task, not a dataset; its datasets are: hopper-random, hopper-medium"),
+        ("", "Unknown dataset ''"),
     ],
 )
 def test_unknown_sources(source: str, sentence: str) -> None:
@@ -50,16 +54,24 @@ def test_the_embedded_default_is_collected_once(monkeypatch: pytest.MonkeyPatch)
     first = load_dataset("pendulum-mixed")
     assert len(first) == 40_000
     assert dataset_path(RECIPES["pendulum-mixed"]).is_file()
-    monkeypatch.setattr(recipes, "collect", lambda *a, **k: pytest.fail("collected again"))
+    monkeypatch.setattr(recipes, "collect_shares", lambda *a, **k: pytest.fail("collected again"))
     assert load_dataset("pendulum-mixed").checksum == first.checksum
+
+
+def test_a_damaged_cached_dataset_says_what_to_do() -> None:
+    path = dataset_path(RECIPES["pendulum-mixed"])
+    path.parent.mkdir(parents=True)
+    collect("pendulum", 200).save(path)
+    path.write_bytes(path.read_bytes()[:3000])
+    with pytest.raises(UserError, match="Delete it, and it will be collected again"):
+        load_dataset("pendulum-mixed")
 
 
 def test_the_embedded_default_covers_states_its_behaviour_makes_little_of() -> None:
     """Plan in a coarse model made of nothing but the data: the plan must beat the behaviour by far."""
     log = collect_recipe(RECIPES["pendulum-mixed"], steps=40_000)
     returns = log.episode_returns
-    plan = _tabular_plan(log)
-    planned = _return_of(plan)
+    planned = collect("pendulum", 8000, Plan(_tabular_plan(log)), seed=1).episode_returns.mean()
     assert -1150 < returns.mean() < -900
     assert planned > returns.max() + 100, "better than the best episode in the data"
     assert planned > -450
@@ -91,20 +103,15 @@ def _tabular_plan(log: Transitions) -> np.ndarray:
     return quality.argmax(axis=1)
 
 
-def _return_of(plan: np.ndarray) -> float:
-    from dataclasses import dataclass
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The torque a table says for the cell an observation lies in."""
 
-    from mcetm.envs.simulate import Block, run_block
+    table: np.ndarray
+    checksum: str = "plan"
 
-    @dataclass(frozen=True)
-    class Plan:
-        checksum: str = "plan"
-
-        def sample(self, obs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-            return ((plan[_cells(obs)] + 0.5) / TORQUES * 4 - 2).astype(np.float32)[:, None]
-
-    rows = run_block(Block("Pendulum-v1", {}, (Plan(),), lanes=8, lane_steps=1000, seed=(1,)))
-    return float(rows["reward"].sum() / 40)
+    def sample(self, obs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return ((self.table[_cells(obs)] + 0.5) / TORQUES * 4 - 2).astype(np.float32)[:, None]
 
 
 def test_recipes_have_the_sizes_and_parts_they_state() -> None:
@@ -132,7 +139,9 @@ def test_a_recipe_takes_its_parts_in_turn(tmp_path: Path, monkeypatch: pytest.Mo
     log = collect_recipe(RECIPES["hopper-medium-expert"], steps=101, processes=1)
     shares = log.metadata.provenance["shares"]
     assert [share["steps"] for share in shares] == [50, 51]
-    assert [share["policies"][0] for share in shares] == [read_policy(p).checksum for p in (medium, expert)]
+    assert [share["checksums"][0] for share in shares] == [read_policy(p).checksum for p in (medium, expert)]
+    assert [share["policies"] for share in shares] == [["hopper_d4rl_medium_v2"], ["hopper_sac_snapshot_08"]]
+    assert log.metadata.provenance["dataset"] == "hopper-medium-expert"
     assert "substitute" in log.metadata.provenance["note"]
     assert len(log) == 101
 
@@ -174,33 +183,29 @@ def test_missing_policies_are_all_named_with_their_origin() -> None:
 )
 def test_policies_that_do_not_fit(task: str, policy: str, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
-        collect_recipe(make_recipe(task, [policy], mix=False), steps=10)
+        collect(task, 10, policy)
 
 
 def test_a_network_of_another_width_is_refused(tmp_path: Path) -> None:
     path = put_policy(tmp_path, "other", obs_dim=17, action_dim=6)
     with pytest.raises(UserError, match="takes 17 observations and gives 6 actions"):
-        collect_recipe(make_recipe("hopper", [str(path)], mix=False), steps=10)
+        collect("hopper", 10, path)
 
 
 def test_networks_act_between_the_tasks_bounds(tmp_path: Path) -> None:
     path = put_policy(tmp_path, "pendulum", obs_dim=3, action_dim=1)
-    log = collect_recipe(
-        make_recipe("pendulum", [str(path)], mix=False, deterministic=True), steps=200, processes=1
-    )
+    log = collect("pendulum", 200, path, deterministic=True, processes=1)
     np.testing.assert_allclose(log.action, 2.0 * read_policy(path).mode(log.obs), rtol=1e-4, atol=1e-5)
 
 
 def test_a_deterministic_recipe_uses_the_mode(tmp_path: Path) -> None:
     path = put_policy(tmp_path, "policy")
-    log = collect_recipe(
-        make_recipe("hopper", [str(path)], mix=False, deterministic=True), steps=20, processes=1
-    )
+    log = collect("hopper", 20, path, deterministic=True, processes=1)
     np.testing.assert_allclose(log.action, read_policy(path).mode(log.obs), rtol=1e-4, atol=1e-5)
 
 
 def test_a_mixture_draws_a_policy_for_each_episode() -> None:
-    log = collect_recipe(make_recipe("pendulum", ["uniform", "swing-up"], mix=True), steps=8000, processes=1)
+    log = collect("pendulum", 8000, ["uniform", "swing-up"], mix=True, processes=1)
     best = log.episode_returns > -450
     # Mixed throughout, not one after the other.
     assert 5 < best.sum() < 35
@@ -210,7 +215,7 @@ def test_a_mixture_draws_a_policy_for_each_episode() -> None:
 
 def test_real_policies_reach_their_recorded_return(real_data: Path) -> None:
     path = real_data / "policies" / "hopper_d4rl_medium_v2.npz"
-    log = collect_recipe(make_recipe("hopper", [str(path)], mix=False), steps=12_000)
+    log = collect("hopper", 12_000, path)
     whole = log.episode_returns[log.terminated[log.episode_ends - 1]]
     # 1240 ± 105 over ten episodes was measured when the file was made.
     assert whole.mean() == pytest.approx(1240, abs=150)

@@ -33,5 +33,11 @@ def test_a_log_without_actions_and_rewards_has_a_card() -> None:
     text = shown(Transitions.from_arrays(fields["obs"]))
     assert "action       none" in text
     assert "return" not in text
-    assert "3 rows dropped" not in text
-    assert "1 rows dropped: next observation unknown" in text
+    assert "1 dropped: next observation unknown" in text
+
+
+def test_substitutes_say_that_they_are_substitutes(log: Transitions) -> None:
+    provenance = {"environment": "Hopper-v4", "seed": 0, "note": "substitute for something",
+                  "shares": [{"policies": ["uniform"]}, {"policies": ["a", "b", "c"]}]}  # fmt: skip
+    text = shown(log.with_metadata(provenance=provenance), width=160)
+    assert "collected in Hopper-v4; by uniform, a, b and 1 more; seed 0; substitute for something" in text

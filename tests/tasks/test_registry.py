@@ -57,4 +57,10 @@ def test_users_register_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match="already registered"):
         register_task(Task("reach", "other:Reach-v0", 10, (-1.0,), (1.0,), 50))
     with pytest.raises(UserError, match="1 lower and 2 upper"):
-        register_task(Task("odd", "other:Odd-v0", 10, (-1.0,), (1.0, 1.0), 50))
+        Task("odd", "other:Odd-v0", 10, (-1.0,), (1.0, 1.0), 50)
+    with pytest.raises(UserError, match="not below its upper one"):
+        Task("odd", "other:Odd-v0", 10, (1.0,), (-1.0,), 50)
+    with pytest.raises(UserError, match="at least one observation"):
+        Task("odd", "other:Odd-v0", 0, (-1.0,), (1.0,), 50)
+    with pytest.raises(UserError, match="must differ"):
+        ReferenceScores(1.0, 1.0, "nowhere")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import Positional, arg, subcommand
 
 if TYPE_CHECKING:
-    from mcetm.tasks import Recipe
+    from mcetm.data import Transitions
 
 Flag = Annotated[bool, arg(help_behavior_hint="")]
 Source = Annotated[str, arg(metavar="SOURCE")]
@@ -84,11 +84,11 @@ class Collect:
     steps: Number = None
     """Transitions to collect; a named dataset has a size of its own."""
 
-    policy: Annotated[tuple[str, ...], arg(metavar="WHO [WHO ...]")] = ("uniform",)
-    """Who acts: uniform, swing-up, swing-up-noisy, or weights (.npz, D4RL .hdf5); several take turns."""
+    policy: Annotated[tuple[str, ...], arg(metavar="WHO [WHO ...]", help_behavior_hint="")] = ()
+    """Who acts: uniform (the default), swing-up, swing-up-noisy, or weights (.npz, D4RL .hdf5)."""
 
     mix: Flag = False
-    """With several policies, each episode draws one; without, they collect equal shares in sequence."""
+    """Let each episode draw one of several policies; otherwise they collect equal shares in turn."""
 
     deterministic: Flag = False
     """Let networks act with their mode instead of a sample."""
@@ -108,15 +108,12 @@ class Collect:
     def run(self) -> int:
         """Collect, write, say what was written."""
         from mcetm.data.files import write_file
-        from mcetm.envs.recipes import collect_recipe
         from mcetm.errors import UserError
 
         _check_out(self.out, replace=self.force)
         if self.steps is not None and self.steps < 1:
             raise UserError(f"--steps must be at least 1, not {self.steps}.")
-        transitions = collect_recipe(
-            self._recipe(), steps=self.steps, seed=self.seed, processes=self.processes
-        )
+        transitions = self._collect()
         write_file(transitions, self.out, compress=self.compress)
         mean = transitions.episode_returns.mean()
         print(
@@ -125,25 +122,32 @@ class Collect:
         )
         return 0
 
-    def _recipe(self) -> Recipe:
-        from mcetm.envs.recipes import make_recipe
+    def _collect(self) -> Transitions:
+        from mcetm.envs import collect, collect_recipe
         from mcetm.errors import UserError
-        from mcetm.tasks import RECIPES, get_task, task_names
+        from mcetm.tasks import RECIPES, task_names
         from mcetm.tasks.registry import suggestion
 
         if self.task in RECIPES:
-            if self.policy != ("uniform",) or self.mix or self.deterministic:
+            if self.policy or self.mix or self.deterministic:
                 raise UserError(
                     f"'{self.task}' is a named dataset with policies of its own; "
                     f"give --task {RECIPES[self.task].task} to choose them yourself."
                 )
-            return RECIPES[self.task]
+            recipe = RECIPES[self.task]
+            return collect_recipe(recipe, steps=self.steps, seed=self.seed, processes=self.processes)
         if ":" not in self.task and self.task not in task_names():
             raise UserError(f"Unknown task '{self.task}'{suggestion(self.task, [*task_names(), *RECIPES])}")
         if self.steps is None:
             raise UserError(f"Say how many transitions to collect from '{self.task}' with --steps N.")
-        return make_recipe(
-            get_task(self.task).name, self.policy, mix=self.mix, deterministic=self.deterministic
+        return collect(
+            self.task,
+            self.steps,
+            self.policy or "uniform",
+            mix=self.mix,
+            deterministic=self.deterministic,
+            seed=self.seed,
+            processes=self.processes,
         )
 
 

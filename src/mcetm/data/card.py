@@ -122,7 +122,7 @@ class Card:
     obs: Columns
     action: Columns
     saturated: float | None
-    """Share of action components at a bound."""
+    """Share of action components at a bound; None where the bounds are unknown."""
     bounds_known: bool
     reward: Summary | None
     terminations: int
@@ -181,12 +181,9 @@ def make_card(transitions: Transitions) -> Card:
 
 def _saturated_share(transitions: Transitions) -> float | None:
     action, metadata = transitions.action, transitions.metadata
-    if action.size == 0:
+    if action.size == 0 or metadata.action_low is None or metadata.action_high is None:
         return None
-    if metadata.action_low is not None and metadata.action_high is not None:
-        low, high = np.array(metadata.action_low, np.float32), np.array(metadata.action_high, np.float32)
-    else:
-        low, high = action.min(axis=0), action.max(axis=0)
+    low, high = np.array(metadata.action_low, np.float32), np.array(metadata.action_high, np.float32)
     half = np.where(high > low, (high - low) / 2, np.inf)
     return float(np.mean(np.abs(action - (low + high) / 2) >= _SATURATED * half))
 
@@ -202,6 +199,8 @@ def _warnings(facts: dict[str, Any]) -> tuple[str, ...]:
     metadata: Metadata = facts["metadata"]
     continuity: Continuity = facts["continuity"]
     warnings = []
+    if metadata.stored_checksum not in (None, facts["checksum"]):
+        warnings.append("the data differ from the checksum stored with them: the file was changed or damaged")
     if facts["transitions"] < _FEW_TRANSITIONS:
         warnings.append(
             f"only {facts['transitions']} transitions: enough to look at, hardly enough to learn from"

@@ -89,7 +89,7 @@ def write_d4rl(transitions: Transitions, path: Path, *, compress: bool = False) 
     options: dict[str, Any] = {"compression": "gzip", "shuffle": True} if compress else {}
     with atomic_write(path) as temporary, _hdf5_refusals(path), h5py.File(temporary, "w") as file:
         # Bytes of fixed length, as D4RL stores its own strings.
-        file.create_dataset(_HEADER, data=np.bytes_(header.encode(transitions.metadata).encode()))
+        file.create_dataset(_HEADER, data=np.bytes_(header.encode(transitions).encode()))
         arrays = {name: getattr(transitions, field) for field, name in _NAMES.items()}
         arrays |= {f"infos/{name}": array for name, array in transitions.infos.items()}
         for name, array in arrays.items():

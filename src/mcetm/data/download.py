@@ -6,6 +6,7 @@ recorded beside the file, and every later use is checked against it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 import urllib.error
@@ -17,7 +18,6 @@ from pathlib import Path
 from mcetm.console import Advance, progress
 from mcetm.errors import UserError
 from mcetm.files import atomic_write, cache_folder, data_folders, find_file, sha256_of
-from mcetm.formats import open_hdf5
 from mcetm.tasks.datasets import D4RL_DATASETS
 
 D4RL_URL = "http://rail.eecs.berkeley.edu/datasets/offline_rl/gym_mujoco_v2"
@@ -42,7 +42,9 @@ def d4rl_file(name: str, *, folder: Path | None = None) -> Path:
     url = f"{os.environ.get('MCETM_D4RL_URL', D4RL_URL).rstrip('/')}/{file_name}"
     try:
         _download(url, target)
-    except (OSError, HTTPException) as error:
+    except (OSError, HTTPException, ValueError) as error:
+        with contextlib.suppress(OSError):
+            target.parent.rmdir()  # only if it was made for this and is empty
         reason = getattr(error, "reason", None) or error
         raise UserError(
             f"{name} is not at hand and could not be downloaded from {url} ({reason}); "
@@ -53,6 +55,8 @@ def d4rl_file(name: str, *, folder: Path | None = None) -> Path:
 
 def find_d4rl(name: str, *, folder: Path | None = None) -> Path | None:
     """The file of a D4RL dataset where it is at hand."""
+    if folder is not None and not folder.is_dir():
+        raise UserError(f"There is no folder {folder}.")
     places = [*([folder] if folder else []), *data_folders()]
     return find_file("d4rl", [D4RL_DATASETS[name], f"{name}.hdf5"], places)
 
@@ -78,8 +82,10 @@ def _download(url: str, target: Path) -> None:
     with atomic_write(target) as partial:
         partial.touch()
         _fetch(url, partial, label=target.name)
-        with open_hdf5(partial) as file:  # an error page or half a file must not become the dataset
-            file.keys()
+        with partial.open("rb") as file:
+            magic = file.read(4)
+        if magic != b"\x89HDF":
+            raise ConnectionError("what came is not an HDF5 file")  # an error page, say
         # First the sum, then the file: a kill in between leaves no file that nothing vouches for.
         with atomic_write(_sum_file(target)) as sum_file:
             sum_file.write_text(f"{sha256_of(partial)}  {target.name}\n")
@@ -121,7 +127,7 @@ def _receive(response: HTTPResponse, partial: Path, bar: Advance) -> None:
     total = None if length is None else int(length) + (have if continued else 0)
     bar(0 if continued else -have, total)
     with partial.open("ab" if continued else "wb") as file:
-        while chunk := response.read(_CHUNK):
+        while chunk := response.read1(_CHUNK):
             file.write(chunk)
             bar(len(chunk), total)
     if total is not None and partial.stat().st_size < total:

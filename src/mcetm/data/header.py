@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 
-from mcetm.data.transitions import Metadata
+from mcetm.data.transitions import Metadata, Transitions
 from mcetm.data.validate import DataError, Fault
 from mcetm.tasks.registry import task_names
 
 _FORMAT = 1
 
 
-def encode(metadata: Metadata) -> str:
+def encode(transitions: Transitions) -> str:
     """Everything about a log that must survive a save and a load."""
+    metadata = transitions.metadata
     return json.dumps(
         {
             "format": _FORMAT,
+            "checksum": transitions.checksum,
             "task": metadata.task,
             "action_low": metadata.action_low,
             "action_high": metadata.action_high,
@@ -53,6 +55,7 @@ def decode(text: str | bytes | None, source: str) -> Metadata:
             absent=frozenset(header["absent"]),
             dropped=int(header["dropped"]),
             notes=notes,
+            stored_checksum=header["checksum"],
             provenance=header["provenance"],
         )
     except (ValueError, KeyError, TypeError):

@@ -105,7 +105,7 @@ def _flat(values: Any, space: Space[Any], rows: int, what: str) -> np.ndarray:
             [_flat(v, s, rows, what) for v, s in zip(values, space.spaces, strict=True)], axis=1
         )
     raise DataError(
-        "the dataset", [Fault(what, f"are of {type(space).__name__}; only continuous ones are supported")]
+        "the dataset", [Fault(what, f"a {type(space).__name__} space is not supported, only continuous ones")]
     )
 
 

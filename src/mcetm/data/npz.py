@@ -9,7 +9,7 @@ import numpy as np
 
 from mcetm.data import header
 from mcetm.data.transitions import FIELDS, Transitions
-from mcetm.data.validate import ReadOptions, build
+from mcetm.data.validate import DataError, Fault, ReadOptions, build
 from mcetm.files import atomic_write
 from mcetm.formats import read_npz
 
@@ -24,6 +24,10 @@ def read_transitions_npz(path: str | Path, **options: Unpack[ReadOptions]) -> Tr
     fields = {
         name: arrays[name] for name in (*FIELDS, "episode") if name in arrays and name not in metadata.absent
     }
+    if "obs" not in arrays:
+        found = ", ".join(f"'{name}'" for name in list(arrays)[:6])
+        hint = "; this looks like a policy" if "last_fc/weight" in arrays else ""
+        raise DataError(str(path), [Fault("obs", f"is missing; the file has {found}{hint}")])
     infos = {name.removeprefix(_INFOS): array for name, array in arrays.items() if name.startswith(_INFOS)}
     return build(fields, metadata, infos=infos, **options)
 
@@ -32,7 +36,7 @@ def write_transitions_npz(transitions: Transitions, path: Path, *, compress: boo
     """Write every field, whole or not at all."""
     arrays = {name: getattr(transitions, name) for name in FIELDS}
     arrays |= {f"{_INFOS}{name}": array for name, array in transitions.infos.items()}
-    text = np.array(header.encode(transitions.metadata))
+    text = np.array(header.encode(transitions))
     # NumPy gets a file object, not a name, so that it adds no suffix of its own.
     with atomic_write(path) as temporary, temporary.open("wb") as file:
         write = np.savez_compressed if compress else np.savez

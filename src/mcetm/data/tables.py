@@ -29,6 +29,10 @@ _TRUTH = {"true": 1.0, "false": 0.0}
 
 def from_dataframe(frame: Any, **options: Unpack[ReadOptions]) -> Transitions:
     """Transitions from a pandas or Polars data frame (or anything with `columns` and `to_numpy`)."""
+    if not hasattr(frame, "columns"):
+        raise UserError(
+            f"A data frame is needed, with columns obs_0, obs_1, …, not a {type(frame).__name__}."
+        )
     names = [str(name) for name in frame.columns]
     return _from_columns(
         names, lambda i: frame[frame.columns[i]].to_numpy(), source="the data frame", **options
@@ -65,7 +69,8 @@ def read_csv(path: str | Path, **options: Unpack[ReadOptions]) -> Transitions:
     header = [name.strip() for name in header]
     used = [i for i, name in enumerate(header) if name in _SCALARS or _WIDE.fullmatch(name)]
     if not used:
-        message = "no column has a known name (obs_0, …, action_0, …, reward, …)"
+        found = ", ".join(repr(name[:20]) for name in header[:4])
+        message = f"no column has a known name (obs_0, …, action_0, …, reward, …); it begins with {found}"
         raise DataError(str(path), [Fault("header", message)])
     label = header.index("episode") if "episode" in header else None
     numeric = [i for i in used if i != label]
@@ -73,7 +78,10 @@ def read_csv(path: str | Path, **options: Unpack[ReadOptions]) -> Transitions:
         zip(numeric, _load(path, delimiter, numeric, header).T, strict=True)
     )
     if label is not None:
-        columns[label] = _loadtxt(path, delimiter, [label], dtype=str)[:, 0]
+        try:
+            columns[label] = _loadtxt(path, delimiter, [label], dtype=str)[:, 0]
+        except ValueError:
+            raise DataError(str(path), _cell_faults(path, delimiter, numeric, header)) from None
     return _from_columns(header, lambda i: columns[i], str(path), **options)
 
 

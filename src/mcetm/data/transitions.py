@@ -38,6 +38,8 @@ class Metadata:
     """Rows left out because their next observation is unknown."""
     notes: tuple[str, ...] = ()
     """What a reader had to assume or infer, one sentence each."""
+    stored_checksum: str | None = None
+    """What the file says its checksum is; the card compares."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """How the data came about (task, policy checksums, seed, versions), when it is recorded."""
 
@@ -199,7 +201,9 @@ class Transitions:
             arrays["truncated"] = arrays["truncated"].copy()
             arrays["truncated"][-1] = True
         return Transitions(
-            **arrays, infos={k: v[rows] for k, v in self.infos.items()}, metadata=self.metadata
+            **arrays,
+            infos={k: v[rows] for k, v in self.infos.items()},
+            metadata=replace(self.metadata, stored_checksum=None),
         )
 
     def split(self, holdout: float = 0.1, *, seed: int = 0) -> tuple[Transitions, Transitions]:

@@ -15,6 +15,7 @@ from mcetm.tasks.registry import get_task
 MIN_TRANSITIONS = 10
 """Fewer rows than this are refused by default: nothing can be estimated from them."""
 
+_NO_LABEL = ""
 _FLAGS = ("terminated", "truncated")
 _SCALARS = ("reward", *_FLAGS)
 _ROUNDING = 1e-5
@@ -143,11 +144,18 @@ def build(
 def _label_array(value: Any) -> np.ndarray:
     """Labels that can be compared, whatever they are."""
     labels = np.asarray(value).reshape(-1)
-    return labels.astype(str) if labels.dtype.kind == "O" else labels
+    if labels.dtype.kind != "O":
+        return labels
+    # In a column of objects None and NaN both stand for a missing label; NaN alone differs from itself.
+    return np.array([_NO_LABEL if x is None or x != x else str(x) for x in labels], str)
 
 
 def _numeric_array(name: str, value: Any, faults: list[Fault]) -> np.ndarray | None:
     """The field as float32 (or bool for flags) of the right rank, or None with the faults noted."""
+    if np.ma.is_masked(value):
+        row = int(np.argwhere(np.ma.getmaskarray(value))[0][0])
+        faults.append(Fault(name, "is masked out", row))
+        return None
     try:
         array = np.asarray(value)
     except ValueError:  # ragged nested lists
@@ -189,12 +197,15 @@ def _singles(name: str, array: np.ndarray, faults: list[Fault]) -> np.ndarray:
     finite = np.isfinite(single)
     if not finite.all():
         rows = np.flatnonzero(~finite.reshape(len(finite), -1).all(axis=1))
-        first = array[rows[0]][~finite[rows[0]]].flat[0]
+        column = int(np.argmin(finite[rows[0]])) if array.ndim == 2 else None
+        first = array[rows[0]] if column is None else array[rows[0], column]
         if np.isnan(first):
             what = "is NaN"
         else:
             what = "is infinite" if np.isinf(first) else f"is too large, {first:g}"
-        faults.append(Fault(name, f"{what}{_more(len(rows))}", int(rows[0])))
+        which = "" if column is None else f"component {column} "
+        also = f" (and {len(rows) - 1:,} more rows are not finite)" if len(rows) > 1 else ""
+        faults.append(Fault(name, f"{which}{what}{also}", int(rows[0])))
     return single
 
 
@@ -209,7 +220,7 @@ def _non_numeric_fault(name: str, array: np.ndarray) -> Fault:
 
 
 def _more(count: int) -> str:
-    return f" (and {count - 1:,} more rows)" if count > 1 else ""
+    return f" (and {count - 1:,} more row{'s' if count > 2 else ''})" if count > 1 else ""
 
 
 def _bound_faults(action: np.ndarray, metadata: Metadata) -> list[Fault]:
@@ -220,6 +231,8 @@ def _bound_faults(action: np.ndarray, metadata: Metadata) -> list[Fault]:
     if len(metadata.action_low) != len(metadata.action_high):
         sizes = f"{len(metadata.action_low)} lower and {len(metadata.action_high)} upper"
         return [Fault("action", f"has {sizes} bounds")]
+    if any(low > high for low, high in zip(metadata.action_low, metadata.action_high, strict=True)):
+        return [Fault("action", "has a lower bound above its upper one")]
     low, high = np.array(metadata.action_low, np.float32), np.array(metadata.action_high, np.float32)
     if action.shape[1] != len(low):
         return [Fault("action", f"has {action.shape[1]} columns, but the action space has {len(low)}")]
@@ -271,8 +284,8 @@ def _assemble(
         keep = ~ends
         lost = int(np.count_nonzero(terminated))
         notes.append(
-            f"the log has no next observations: they are the following row's, and {int(ends.sum()):,} rows "
-            f"at episode ends, {lost:,} of them terminations, were dropped"
+            "the log has no next observations: they are the following row's, and the last row of each "
+            f"episode was dropped ({int(ends.sum()):,} in all, {lost:,} of them terminations)"
         )
         # The row before a dropped one is where the known part of its episode stops.
         truncated = np.concatenate([ends[1:], [False]])
@@ -333,9 +346,12 @@ def _episode_cuts(
 
 
 def _label_faults(labels: np.ndarray) -> list[Fault]:
-    """A label that returns after another one: its episode is scattered, so rows do not follow each other."""
+    """Rows without a label, and a label that returns after another one: its episode is scattered."""
     if not len(labels):
         return []
+    missing = np.flatnonzero((labels == _NO_LABEL) if labels.dtype.kind == "U" else labels != labels)
+    if len(missing):
+        return [Fault("episode", f"is empty{_more(len(missing))}", int(missing[0]))]
     firsts = np.concatenate([[0], np.flatnonzero(labels[1:] != labels[:-1]) + 1])
     seen, counts = np.unique(labels[firsts], return_counts=True)
     if not (counts > 1).any():

@@ -39,15 +39,17 @@ class Share:
 
     policies: tuple[Policy, ...]
     steps: int
+    names: tuple[str, ...] = ()
+    """What the policies are called, for the provenance."""
 
 
-def collect(
+def collect_shares(
     task: Task,
     shares: Sequence[Share],
     *,
     seed: int = 0,
     processes: int | None = None,
-    label: str | None = None,
+    dataset: str | None = None,
     note: str = "",
 ) -> Transitions:
     """Exactly the wished number of transitions, share after share.
@@ -66,18 +68,25 @@ def collect(
         if share.steps < 1:
             raise UserError(f"At least one step must be collected, not {share.steps}.")
     plan = _Plan(task, shares, seed)
-    with progress(label or f"collecting {task.name}", sum(s.steps for s in shares), unit="steps") as advance:
+    with progress(
+        f"collecting {dataset or task.name}", sum(s.steps for s in shares), unit="steps"
+    ) as advance:
         _simulate(plan, min(processes or available_cores(), plan.most_blocks), advance)
     metadata = Metadata(
         source=f"collected from {task.env_id}",
         action_low=task.action_low,
         action_high=task.action_high,
         provenance={
+            **({"dataset": dataset} if dataset else {}),
             "task": task.name,
             "environment": task.env_id,
             "seed": seed,
             "shares": [
-                {"steps": share.steps, "policies": [policy.checksum for policy in share.policies]}
+                {
+                    "steps": share.steps,
+                    "policies": list(share.names or map(repr, share.policies)),
+                    "checksums": [policy.checksum for policy in share.policies],
+                }
                 for share in shares
             ],
             "versions": {name: version(name) for name in ("mcetm", "gymnasium", "mujoco", "numpy")},
@@ -138,6 +147,8 @@ class _Plan:
         return Block(
             env_id=task.env_id,
             env_kwargs=task.env_kwargs,
+            obs_dim=task.obs_dim,
+            action_dim=task.action_dim,
             policies=share.policies,
             lanes=lanes,
             lane_steps=min(episode, share.steps),
@@ -225,5 +236,5 @@ def _simulate(plan: _Plan, processes: int, advance: Advance) -> None:
 
 def _transitions(blocks: list[Rows], metadata: Metadata) -> Transitions:
     fields = {name: np.concatenate([rows[name] for rows in blocks]) for name in blocks[0]}
-    infos = {name: fields.pop(name) for name in set(fields) - set(FIELDS)}
+    infos = {name: fields.pop(name) for name in list(fields) if name not in FIELDS}
     return build(fields, metadata, infos=infos, min_transitions=1)

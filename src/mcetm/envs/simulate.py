@@ -28,6 +28,8 @@ class Block:
 
     env_id: str
     env_kwargs: Mapping[str, Any]
+    obs_dim: int
+    action_dim: int
     policies: tuple[Policy, ...]
     """One, or several of which each episode draws one."""
     lanes: int
@@ -54,6 +56,15 @@ class _Lane:
 
     def __init__(self, block: Block, number: int) -> None:
         self._env = make_env(block.env_id, block.env_kwargs)
+        for what, space, width in (
+            ("observations", self._env.observation_space, block.obs_dim),
+            ("actions", self._env.action_space, block.action_dim),
+        ):
+            if space.shape != (width,):
+                raise UserError(
+                    f"The environment {block.env_id} has {what} of shape {space.shape}, "
+                    f"but the task's have {width} components."
+                )
         self._time_limit = block.time_limit
         seed = int(block.random(number).integers(2**31))
         self.obs = _single(self._env.reset(seed=seed)[0])

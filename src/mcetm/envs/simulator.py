@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
@@ -12,17 +13,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
+
 from mcetm.envs.simulate import Block
 from mcetm.errors import UserError
 
 
 def _pickled(block: Block) -> bytes:
+    """A block as bytes; classes of a script or a notebook travel whole, as the worker cannot import them."""
     try:
-        return pickle.dumps(block)
+        return cloudpickle.dumps(block)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise UserError(
-            f"A policy cannot be sent to the simulators ({error}); define it in a module, not in a function."
-        ) from None
+        raise UserError(f"A policy cannot be sent to the simulators: {error}.") from None
 
 
 class Simulator:
@@ -73,13 +75,14 @@ class Simulator:
                 if message == "rows":
                     return
         except (EOFError, OSError, pickle.UnpicklingError):
-            raise UserError(
-                f"A simulator of {block.env_id} stopped unexpectedly{self._last_words()}."
-            ) from None
+            raise UserError(f"A simulator of {block.env_id} {self._last_words()}.") from None
 
     def _last_words(self) -> str:
-        with contextlib.suppress(OSError, ValueError):
-            self._errors.seek(0)
-            lines = self._errors.read().decode(errors="replace").strip().splitlines()
-            return f": {lines[-1]}" if lines else ""
-        return ""
+        """How the process ended."""
+        code = self._process.wait()
+        if code < 0:
+            memory = " (is there enough memory?)" if -code == signal.SIGKILL else ""
+            return f"was stopped by signal {-code}{memory}"
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        return f"ended unexpectedly{': ' + lines[-1] if lines else ''}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Unpack
 
@@ -10,11 +11,11 @@ from mcetm.data.download import d4rl_file
 from mcetm.data.files import read_file
 from mcetm.data.minari import find_minari, minari_ids, read_minari
 from mcetm.data.transitions import Transitions
-from mcetm.data.validate import ReadOptions
+from mcetm.data.validate import DataError, ReadOptions
 from mcetm.envs.recipes import cached_dataset
 from mcetm.errors import UserError
 from mcetm.tasks.datasets import D4RL_DATASETS, RECIPES
-from mcetm.tasks.registry import suggestion
+from mcetm.tasks.registry import suggestion, task_names
 
 
 def load_dataset(
@@ -44,16 +45,33 @@ def load_dataset(
     if Path(text).is_file():
         return read_file(Path(text), infos=infos, **options)
     if text in RECIPES:
-        return read_file(cached_dataset(RECIPES[text]), infos=infos, **options)
+        return _collected(text, infos=infos, **options)
     if text in D4RL_DATASETS:
         return read_file(d4rl_file(text, folder=_path(folder)), infos=infos, **options)
     if find_minari(text) is not None:
         return read_minari(text, **options)
-    if Path(text).is_dir():
+    if text and Path(text).is_dir():
         raise UserError(f"{text} is a folder, but not that of a Minari dataset; name a file in it.")
+    if re.fullmatch(r"[^.]+/[^.]+-v\d+", text):
+        return read_minari(text, **options)  # which says that it is not there, and how to get it
     if Path(text).suffix or os.sep in text:
         raise UserError(f"There is no file {text}.")
+    if text in task_names():
+        levels = ", ".join(name for name in RECIPES if RECIPES[name].task == text)
+        raise UserError(f"'{text}' is a task, not a dataset; its datasets are: {levels or 'none yet'}.")
     raise UserError(f"Unknown dataset '{text}'{suggestion(text, dataset_names())}")
+
+
+def _collected(name: str, *, infos: bool, **options: Unpack[ReadOptions]) -> Transitions:
+    """A dataset of ours, collected on first use."""
+    path = cached_dataset(RECIPES[name])
+    try:
+        transitions = read_file(path, infos=infos, **options)
+    except DataError:
+        raise
+    except UserError as error:
+        raise UserError(f"{error} Delete it, and it will be collected again.") from None
+    return transitions.with_metadata(source=name)
 
 
 def _path(folder: str | Path | None) -> Path | None:

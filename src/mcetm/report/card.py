@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
@@ -35,14 +38,17 @@ def _facts(card: Card) -> RenderableType:
 
     row("source", metadata.source)
     row("task", metadata.task or "unknown")
-    dropped = f" ({metadata.dropped:,} rows dropped: next observation unknown)" if metadata.dropped else ""
+    if metadata.provenance:
+        row("origin", _origin(metadata.provenance))
+    dropped = f" ({metadata.dropped:,} dropped: next observation unknown)" if metadata.dropped else ""
     row("transitions", f"{card.transitions:,}{dropped}")
     row("episodes", f"{card.episodes:,}, {card.terminations:,} terminated and {card.truncations:,} truncated")
     row("  length", _summary(card.lengths))
     if card.returns is not None:
         row("  return", _summary(card.returns))
     if card.normalized_score is not None:
-        row("  score", "{:.1f} ± {:.1f} (0 = random, 100 = expert)".format(*card.normalized_score))
+        mean, spread = (round(value, 1) + 0.0 for value in card.normalized_score)  # no negative zero
+        row("  score", f"{mean:.1f} ± {spread:.1f} (0 = random, 100 = expert)")
     if card.reward is not None:
         row("reward", _summary(card.reward))
     row("observation", f"{len(card.obs.minimum)} numbers{_intrinsic(card)}")
@@ -50,6 +56,23 @@ def _facts(card: Card) -> RenderableType:
     row("continuity", _continuity(card))
     row("checksum", card.checksum[:16])
     return Panel(table, title="dataset card", title_align="left")
+
+
+def _origin(provenance: Mapping[str, Any]) -> str:
+    """Who collected the data, as far as it is recorded."""
+    words = []
+    if environment := provenance.get("environment"):
+        words.append(f"collected in {environment}")
+    shares = provenance.get("shares", [])
+    policies = list(dict.fromkeys(name for share in shares for name in share["policies"]))
+    if policies:
+        shown = ", ".join(policies[:3]) + (f" and {len(policies) - 3} more" if len(policies) > 3 else "")
+        words.append(f"by {shown}")
+    if "seed" in provenance:
+        words.append(f"seed {provenance['seed']}")
+    if note := provenance.get("note"):
+        words.append(note)
+    return "; ".join(words) or ", ".join(f"{name} {value}" for name, value in provenance.items())
 
 
 def _summary(summary: Summary) -> str:
@@ -71,7 +94,7 @@ def _number(value: float) -> str:
 
 def _intrinsic(card: Card) -> str:
     if card.intrinsic is None:
-        return ""
+        return ", too few distinct rows to estimate their intrinsic dimension"
     return f", intrinsic dimension about {card.intrinsic.estimate:.1f} ± {card.intrinsic.spread:.1f} (TwoNN)"
 
 

@@ -29,8 +29,6 @@ class Recipe:
     transitions: int
     parts: tuple[Part, ...]
     note: str = ""
-    deterministic: bool = False
-    """Networks act with their mode instead of a sample."""
 
 
 _SUBSTITUTE = "substitute for D4RL's level of this name: SAC snapshots of the deep OPE benchmark"

@@ -58,7 +58,7 @@ class UniformPolicy:
         return rng.uniform(self.low, self.high, size=(len(obs), len(self.low))).astype(np.float32)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TanhGaussianPolicy:
     """action = tanh(mean(obs) + std(obs) · noise): how D4RL stores its behaviour policies."""
 
@@ -110,6 +110,10 @@ class TanhGaussianPolicy:
         if policy.log_std[0].shape != policy.mean[0].shape:
             raise UserError(f"{source} is not a tanh-Gaussian policy: mean and log-std differ in shape.")
         return policy
+
+    def __repr__(self) -> str:
+        widths = " → ".join(str(len(bias)) for _, bias in self.layers)
+        return f"TanhGaussianPolicy({self.obs_dim} → {widths} → {self.action_dim}, {self.checksum[:8]})"
 
     def within(self, low: tuple[float, ...], high: tuple[float, ...]) -> TanhGaussianPolicy:
         """The same network acting between these bounds, which −1 and 1 are mapped to."""

@@ -29,6 +29,10 @@ class ReferenceScores:
     expert: float
     origin: str
 
+    def __post_init__(self) -> None:
+        if self.random == self.expert:
+            raise UserError("The reference returns of random and expert must differ.")
+
     def normalize(self, returns: Any) -> Any:
         """100 · (return − random) / (expert − random); works on numbers and arrays."""
         return 100.0 * (returns - self.random) / (self.expert - self.random)
@@ -54,6 +58,15 @@ class Task:
     """Rule on raw next observations; None when the environment never terminates by itself."""
     scores: ReferenceScores | None = None
     env_kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if len(self.action_low) != len(self.action_high):
+            counts = f"{len(self.action_low)} lower and {len(self.action_high)} upper"
+            raise UserError(f"Task '{self.name}' has {counts} action bounds.")
+        if any(low >= high for low, high in zip(self.action_low, self.action_high, strict=True)):
+            raise UserError(f"Task '{self.name}' has a lower action bound that is not below its upper one.")
+        if self.obs_dim < 1 or (self.time_limit is not None and self.time_limit < 1):
+            raise UserError(f"Task '{self.name}' needs at least one observation and a time limit above 0.")
 
     @property
     def action_dim(self) -> int:
@@ -118,9 +131,6 @@ _TASKS: dict[str, Task] = {
 
 def register_task(task: Task) -> Task:
     """Make a task known by its name; the same name again must mean the same task."""
-    if len(task.action_low) != len(task.action_high):
-        counts = f"{len(task.action_low)} lower and {len(task.action_high)} upper"
-        raise UserError(f"Task '{task.name}' has {counts} action bounds.")
     if _TASKS.setdefault(task.name, task) != task:
         raise UserError(f"A different task named '{task.name}' is already registered; choose another name.")
     return task
@@ -159,7 +169,8 @@ def task_names() -> list[str]:
 def suggestion(name: str, known: Iterable[str]) -> str:
     """How to go on after an unknown name: the nearest known one, or all of them."""
     known = list(known)
-    nearest = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
+    nearest = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.7)
     if nearest:
         return f"; did you mean '{nearest[0]}'?"
-    return f"; known: {', '.join(known)}."
+    shown = ", ".join(known[:6]) + (", …" if len(known) > 6 else "")
+    return f"; known: {shown}."
