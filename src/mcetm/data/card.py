@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from mcetm.data.infer import continues
 from mcetm.data.intrinsic import IntrinsicDimension, intrinsic_dimension
 from mcetm.data.transitions import Metadata, Transitions
-from mcetm.data.validate import continues
 from mcetm.tasks.registry import Task, get_task
 
 _SATURATED = 0.999

@@ -8,7 +8,8 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from mcetm.data.transitions import FIELDS, Metadata, Transitions
+from mcetm.data.infer import complete
+from mcetm.data.transitions import Metadata, Transitions
 from mcetm.errors import UserError
 from mcetm.tasks.registry import get_task
 
@@ -18,8 +19,6 @@ MIN_TRANSITIONS = 10
 _NO_LABEL = ""
 _FLAGS = ("terminated", "truncated")
 _SCALARS = ("reward", *_FLAGS)
-_ROUNDING = 1e-5
-"""Relative difference that still counts as the same number."""
 _BOUND_TOLERANCE = 1e-5
 """Share of the action range by which rounding may carry an action over its bound."""
 
@@ -130,7 +129,7 @@ def build(
     if faults:
         raise DataError(metadata.source, faults)
 
-    transitions = _assemble(arrays, metadata, infos, time_limit)
+    transitions = complete(arrays, metadata, infos, time_limit)
     minimum = options.get("min_transitions")
     minimum = max(1, MIN_TRANSITIONS if minimum is None else minimum)
     if len(transitions) < minimum:
@@ -254,97 +253,6 @@ def _bound_faults(action: np.ndarray, metadata: Metadata) -> list[Fault]:
     return [Fault("action", message, int(rows[0]))]
 
 
-def _assemble(
-    arrays: dict[str, np.ndarray], metadata: Metadata, infos: Mapping[str, np.ndarray], time_limit: int | None
-) -> Transitions:
-    """Fill in what can be inferred, drop rows whose successor is unknown."""
-    rows = len(arrays["obs"])
-    notes = list(metadata.notes)
-    absent = set(metadata.absent)
-    if "action" not in arrays:
-        arrays["action"] = np.zeros((rows, 0), np.float32)
-        absent.add("action")
-    if "reward" not in arrays:
-        arrays["reward"] = np.zeros(rows, np.float32)
-        absent.add("reward")
-    terminated = arrays.get("terminated")
-    if terminated is None:
-        terminated = np.zeros(rows, bool)
-        notes.append("the log has no 'terminated' field: no row counts as a termination")
-
-    truncated = _episode_cuts(arrays, terminated, time_limit, notes)
-    ends = terminated | truncated
-    if not ends[-1]:
-        truncated[-1] = ends[-1] = True
-
-    keep = None
-    if "next_obs" not in arrays:
-        # Row t's successor is row t + 1, unless t ends an episode: what lies there is a reset.
-        arrays["next_obs"] = np.concatenate([arrays["obs"][1:], arrays["obs"][-1:]])
-        keep = ~ends
-        lost = int(np.count_nonzero(terminated))
-        notes.append(
-            "the log has no next observations: they are the following row's, and the last row of each "
-            f"episode was dropped ({int(ends.sum()):,} in all, {lost:,} of them terminations)"
-        )
-        # The row before a dropped one is where the known part of its episode stops.
-        truncated = np.concatenate([ends[1:], [False]])
-        terminated = np.zeros(rows, bool)
-
-    fields = {**arrays, "terminated": terminated, "truncated": truncated}
-    fields = {name: fields[name] for name in FIELDS}
-    dropped = metadata.dropped
-    if keep is not None:
-        fields = {name: array[keep] for name, array in fields.items()}
-        infos = {name: array[keep] for name, array in infos.items()}
-        dropped += int(np.count_nonzero(~keep))
-    for array in fields.values():
-        array.flags.writeable = False  # checked once; a later change would make the checksum a lie
-    return Transitions(
-        **fields,
-        infos=infos,
-        metadata=replace(metadata, absent=frozenset(absent), dropped=dropped, notes=tuple(notes)),
-    )
-
-
-def _episode_cuts(
-    arrays: dict[str, np.ndarray],
-    terminated: np.ndarray,
-    time_limit: int | None,
-    notes: list[str],
-) -> np.ndarray:
-    """Rows where an episode is cut without being terminated, from what the log offers.
-
-    A field that marks nothing says nothing: files whose time-outs are all false are in circulation.
-    """
-    rows = len(terminated)
-    given = arrays.get("truncated")
-    truncated = np.zeros(rows, bool) if given is None else given.copy()
-    if "episode" in arrays:
-        labels = arrays["episode"]
-        truncated[:-1] |= (labels[1:] != labels[:-1]) & ~terminated[:-1]
-    elif truncated.any():
-        pass
-    elif "next_obs" in arrays:
-        truncated[:-1] |= ~continues(arrays["obs"], arrays["next_obs"]) & ~terminated[:-1]
-        if truncated.any():
-            notes.append(
-                "no time-outs are marked: episodes are cut where next_obs does not continue in the next row"
-            )
-    elif time_limit is not None:
-        # Count rows since the last termination; every `time_limit`-th is a time-out.
-        last_end = np.maximum.accumulate(np.where(terminated, np.arange(rows), -1))
-        since = np.arange(rows) - np.concatenate([[-1], last_end[:-1]]) - 1
-        truncated = (since % time_limit == time_limit - 1) & ~terminated
-        if truncated.any():
-            notes.append(f"no time-outs are marked: episodes are cut at the limit of {time_limit} steps")
-    elif not terminated.any():
-        notes.append("nothing marks where episodes end: the whole log is taken as ONE episode")
-    else:
-        notes.append("no time-outs and no episode labels: only terminations end an episode")
-    return truncated
-
-
 def _label_faults(labels: np.ndarray) -> list[Fault]:
     """Rows without a label, and a label that returns after another one: its episode is scattered."""
     if not len(labels):
@@ -360,12 +268,3 @@ def _label_faults(labels: np.ndarray) -> list[Fault]:
     again = int(firsts[np.flatnonzero(labels[firsts] == label)[1]])
     message = f"episode {label} starts again after another one; sort the rows by episode"
     return [Fault("episode", message, again)]
-
-
-def continues(obs: np.ndarray, next_obs: np.ndarray) -> np.ndarray:
-    """Whether next_obs of each row is obs of the following one, up to rounding in single precision."""
-    following = obs[1:]
-    # The typical size of a column forgives rounding near zero; a median, so that no outlier widens it.
-    typical = np.median(np.abs(obs[:: max(1, len(obs) // 1000)]), axis=0)
-    tolerance = _ROUNDING * (np.maximum(np.abs(next_obs[:-1]), np.abs(following)) + typical)
-    return np.all(np.abs(next_obs[:-1] - following) <= tolerance, axis=1)
