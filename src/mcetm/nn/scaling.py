@@ -1,0 +1,47 @@
+"""Scales that networks see their inputs and outputs at: part of a model, never trained."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
+
+
+class Moments(Protocol):
+    """Anything with a mean and a standard deviation per column."""
+
+    @property
+    def mean(self) -> ArrayLike:
+        """Mean of each column."""
+        ...
+
+    @property
+    def std(self) -> ArrayLike:
+        """Standard deviation of each column."""
+        ...
+
+
+class Scaling(eqx.Module):
+    """An affine map between raw units and mean 0, spread 1.
+
+    It travels with the model that was trained under it; `stop_gradient` keeps optimisers off it.
+    """
+
+    mean: Float[Array, " columns"]
+    std: Float[Array, " columns"]
+
+    @classmethod
+    def of(cls, moments: Moments) -> Scaling:
+        """From the statistics of a log."""
+        return cls(jnp.asarray(moments.mean), jnp.asarray(moments.std))
+
+    def normalize(self, raw: Float[Array, " columns"]) -> Float[Array, " columns"]:
+        """From raw units."""
+        return (raw - jax.lax.stop_gradient(self.mean)) / jax.lax.stop_gradient(self.std)
+
+    def denormalize(self, scaled: Float[Array, " columns"]) -> Float[Array, " columns"]:
+        """To raw units."""
+        return scaled * jax.lax.stop_gradient(self.std) + jax.lax.stop_gradient(self.mean)

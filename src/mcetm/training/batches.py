@@ -1,0 +1,37 @@
+"""Transitions on the device, and minibatches drawn there."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from mcetm.data.transitions import Transitions
+
+
+class Batch(eqx.Module):
+    """Rows of a log as device arrays: the whole log, a minibatch, or (without the axis) one transition."""
+
+    obs: Float[Array, "*rows obs"]
+    action: Float[Array, "*rows action"]
+    reward: Float[Array, "*rows"]
+    next_obs: Float[Array, "*rows obs"]
+    terminated: Bool[Array, "*rows"]
+
+    @classmethod
+    def of(cls, transitions: Transitions) -> Batch:
+        """The whole log."""
+        names = ("obs", "action", "reward", "next_obs", "terminated")
+        return cls(*(jnp.asarray(getattr(transitions, name)) for name in names))
+
+    def __len__(self) -> int:
+        return self.obs.shape[0]
+
+    def take(self, rows: Array) -> Batch:
+        """These rows."""
+        return jax.tree_util.tree_map(lambda column: column[rows], self)
+
+    def draw(self, size: int, *, key: PRNGKeyArray) -> Batch:
+        """A minibatch, drawn uniformly with replacement."""
+        return self.take(jax.random.randint(key, (size,), 0, len(self)))

@@ -1,0 +1,260 @@
+"""`fit`: the one training loop, used by every model and every agent.
+
+Steps run in chunks of one compiled `lax.scan` on the device, where the data lie too. Between chunks, on the
+host: metrics, progress, validation, early stopping, checkpoint, and a guard against numbers that are not
+finite. Step t draws its randomness from `fold_in(key, t)`, so a job resumed from a checkpoint takes the same
+steps as one that was never interrupted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from mcetm.console import progress
+from mcetm.errors import UserError
+from mcetm.training.checkpoint import arrays_of, list_checkpoints, load_checkpoint, save_checkpoint
+from mcetm.training.metrics import MetricsFile, plain
+
+
+@runtime_checkable
+class Step(Protocol):
+    """One update: from a state and the data to the next state and metrics (scalars, or one per member)."""
+
+    def __call__(self, state: Any, data: Any, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
+        """Take the step; all randomness comes from `key`."""
+        ...
+
+
+class DivergenceError(UserError):
+    """Training met a number that is not finite; says the step and the array."""
+
+
+@dataclass(frozen=True)
+class EarlyStopping:
+    """Stop when the validation score (lower is better) has not improved for a while; keep the best state.
+
+    With one score per member each member keeps its own best, and the wait counts while none improves.
+    """
+
+    patience: int = 5
+    improvement: float = 0.01
+    """Relative improvement that counts."""
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Where a job keeps its metrics and checkpoints, and how often it saves."""
+
+    folder: Path
+    config: Mapping[str, Any]
+    """Everything the result depends on; a checkpoint of another configuration is refused."""
+    every_seconds: float = 30.0
+    keep: int = 2
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of the checkpoints."""
+        return self.folder / "checkpoints"
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a job leaves: the state (the best one under early stopping), the steps taken, the metrics."""
+
+    state: Any
+    steps: int
+    history: list[dict[str, Any]]
+
+
+class _Best(eqx.Module):
+    """The best state so far, its score, and how many validations ago it was found."""
+
+    state: Any
+    score: Float[Array, ...]
+    stale: Int[Array, ""]
+
+
+class _Job(eqx.Module):
+    """All that a checkpoint must hold."""
+
+    state: Any
+    key: PRNGKeyArray
+    best: _Best | None
+
+
+def fit(
+    step: Step,
+    state: Any,
+    data: Any,
+    *,
+    steps: int,
+    key: PRNGKeyArray,
+    chunk: int = 1000,
+    validate: Callable[[Any], dict[str, Array]] | None = None,
+    early_stopping: EarlyStopping | None = None,
+    saving: Saving | None = None,
+    label: str = "training",
+    watch: tuple[str, ...] = ("loss",),
+) -> Fit:
+    """Train for `steps` steps, or until early stopping says that it is enough.
+
+    `data` is any tree of arrays; it stays on the device. `validate` sees the state between chunks and returns
+    metrics; early stopping needs a `score` among them. With `saving`, metrics go to `metrics.jsonl`, and a
+    job whose folder holds a checkpoint goes on from there, bit for bit. `watch` names the metrics beside
+    the bar.
+    """
+    if early_stopping is not None and validate is None:
+        raise ValueError("early stopping needs a validation")
+    chunk = min(chunk, steps)
+    job = _Job(state, key, None if early_stopping is None else _no_best(state, validate))
+    done, metrics_file, history = 0, None, []
+    if saving is not None:
+        saving = Saving(saving.folder, {**saving.config, "chunk": chunk}, saving.every_seconds, saving.keep)
+        metrics_file = MetricsFile(saving.folder / "metrics.jsonl")
+        if existing := list_checkpoints(saving.checkpoints):
+            found = load_checkpoint(existing[-1], job, config=saving.config)
+            job, done = found.state, found.step
+        metrics_file.rewind(done)
+        history = metrics_file.read()
+    saved_at, last_save = done, time.monotonic()
+
+    def save() -> None:
+        nonlocal saved_at, last_save
+        if saving is not None and done > saved_at:
+            save_checkpoint(saving.checkpoints, job, step=done, config=saving.config, keep=saving.keep)
+            saved_at, last_save = done, time.monotonic()
+
+    with progress(label, steps, unit="steps") as advance:
+        advance(done)
+        try:
+            while done < steps and not _enough(job.best, early_stopping):
+                length = min(chunk, steps - done)
+                began = time.monotonic()
+                following, means, bad_step, finite = _run_chunk(
+                    step, job.state, data, job.key, jnp.asarray(done), length
+                )
+                _guard(following, means, int(bad_step), finite, done, saving)
+                line = {"step": done + length, **means, "seconds": time.monotonic() - began}
+                best = job.best
+                if validate is not None:
+                    checked = validate(following)
+                    line |= checked
+                    if best is not None and early_stopping is not None:
+                        best = _updated(best, following, checked["score"], early_stopping)
+                job, done = _Job(following, job.key, best), done + length
+                history.append({name: plain(value) for name, value in line.items()})
+                if metrics_file is not None:
+                    metrics_file.append(line)
+                advance(length, note=_note(history[-1], watch))
+                if saving is not None and time.monotonic() - last_save >= saving.every_seconds:
+                    save()
+        except KeyboardInterrupt:
+            save()
+            raise
+    save()
+    return Fit(job.state if job.best is None else job.best.state, done, history)
+
+
+@eqx.filter_jit
+def _run_chunk(
+    step: Step, state: Any, data: Any, key: PRNGKeyArray, start: Int[Array, ""], length: int
+) -> tuple[Any, dict[str, Array], Int[Array, ""], list[Bool[Array, ""]]]:
+    """`length` steps: the state after them, mean metrics, the first bad step, and which arrays are finite."""
+    arrays, static = eqx.partition(state, eqx.is_array)
+
+    def body(carry: Any, index: Array) -> tuple[Any, dict[str, Array]]:
+        following, metrics = step(eqx.combine(carry, static), data, key=jax.random.fold_in(key, index))
+        return eqx.filter(following, eqx.is_array), metrics
+
+    arrays, metrics = jax.lax.scan(body, arrays, start + jnp.arange(length))
+    means = {name: values.mean(axis=0) for name, values in metrics.items()}
+    good = jnp.ones(length, bool)
+    for values in metrics.values():
+        good &= jnp.isfinite(values).reshape(length, -1).all(axis=1)
+    bad_step = jnp.where(good.all(), -1, jnp.argmin(good))
+    finite = [jnp.isfinite(leaf).all() for leaf in _inexact(arrays).values()]
+    return eqx.combine(arrays, static), means, bad_step, finite
+
+
+def _inexact(tree: Any) -> dict[str, Any]:
+    return {name: leaf for name, leaf in arrays_of(tree).items() if jnp.issubdtype(leaf.dtype, jnp.inexact)}
+
+
+def _guard(
+    state: Any,
+    means: dict[str, Array],
+    bad_step: int,
+    finite: list[Array],
+    done: int,
+    saving: Saving | None,
+) -> None:
+    """Stop at the first chunk with a number that is not finite."""
+    broken = [name for name, good in zip(_inexact(state), finite, strict=True) if not bool(good)]
+    if bad_step < 0 and not broken:
+        return
+    broken += [f"metric {name}" for name, value in means.items() if not np.isfinite(value).all()]
+    where = f"at step {done + bad_step + 1}" if bad_step >= 0 else f"after step {done}"
+    kept = list_checkpoints(saving.checkpoints) if saving is not None else []
+    last = f"; the last good checkpoint is {kept[-1]}" if kept else ""
+    raise DivergenceError(f"Training diverged {where}: '{broken[0]}' is not finite{last}.")
+
+
+def _no_best(state: Any, validate: Callable[[Any], dict[str, Array]] | None) -> _Best:
+    assert validate is not None  # noqa: S101 (checked by the caller)
+    score = jnp.asarray(validate(state)["score"])
+    return _Best(state, jnp.full_like(score, jnp.inf), jnp.zeros((), jnp.int32))
+
+
+def _updated(best: _Best, state: Any, score: Array, rule: EarlyStopping) -> _Best:
+    """The best of before and now; of each member where there is a score for each."""
+    first = jnp.isinf(best.score)
+    better = jnp.where(
+        first, jnp.isfinite(score), best.score - score > rule.improvement * jnp.abs(best.score)
+    )
+
+    def choose(old: Any, new: Any) -> Any:
+        if not eqx.is_array(new):
+            return new
+        if jnp.issubdtype(new.dtype, jax.dtypes.prng_key):
+            return new
+        return jnp.where(better.reshape(better.shape + (1,) * (new.ndim - better.ndim)), new, old)
+
+    return _Best(
+        state=jax.tree_util.tree_map(choose, best.state, state),
+        score=jnp.where(better, score, best.score),
+        stale=jnp.where(better.any(), 0, best.stale + 1).astype(jnp.int32),
+    )
+
+
+def _enough(best: _Best | None, rule: EarlyStopping | None) -> bool:
+    return best is not None and rule is not None and int(best.stale) >= rule.patience
+
+
+def _note(line: Mapping[str, Any], watch: tuple[str, ...]) -> str:
+    """The watched metrics in a few characters; members are averaged."""
+    return "  ".join(f"{name} {np.mean(line[name]):.4g}" for name in watch if name in line)
+
+
+def over_members(step: Step) -> Step:
+    """The same step for every member of an ensemble, whose states share a leading axis.
+
+    Member i draws from `fold_in(key, i)`: it learns the same alone as in company.
+    """
+
+    def together(state: Any, data: Any, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
+        members = next(leaf.shape[0] for leaf in arrays_of(state).values())
+        keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(members))
+        one = lambda s, k: step(s, data, key=k)  # noqa: E731
+        return eqx.filter_vmap(one, in_axes=(eqx.if_array(0), 0))(state, keys)
+
+    return together

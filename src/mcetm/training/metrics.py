@@ -1,0 +1,51 @@
+"""Metrics as JSON lines: one line per chunk of steps, readable while the job runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mcetm.files import atomic_write
+
+
+class MetricsFile:
+    """`metrics.jsonl` of a job; appending is one write, so a killed job loses at most its last line."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def append(self, line: Mapping[str, Any]) -> None:
+        """Add one line; arrays become lists."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({name: plain(value) for name, value in line.items()}) + "\n")
+
+    def read(self) -> list[dict[str, Any]]:
+        """All complete lines."""
+        if not self.path.exists():
+            return []
+        lines = []
+        for text in self.path.read_text(encoding="utf-8").splitlines():
+            try:
+                lines.append(json.loads(text))
+            except ValueError:
+                break  # the line a killed job was writing
+        return lines
+
+    def rewind(self, step: int) -> None:
+        """Forget what was logged after a step, before a resumed job logs it again."""
+        if not self.path.exists():
+            return
+        kept = [line for line in self.read() if line["step"] <= step]
+        with atomic_write(self.path) as temporary:
+            temporary.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+
+
+def plain(value: Any) -> Any:
+    """A number or a (nested) list of numbers."""
+    array = np.asarray(value)
+    return array.item() if array.ndim == 0 else array.tolist()

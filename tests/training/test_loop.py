@@ -1,0 +1,161 @@
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mcetm.training import DivergenceError, EarlyStopping, Saving, fit, over_members
+from mcetm.training.checkpoint import arrays_of, list_checkpoints
+from tests.training import toy
+
+
+def assert_equal(first: Any, second: Any) -> None:
+    """Every array of two states, bit for bit."""
+    a, b = arrays_of(first), arrays_of(second)
+    assert list(a) == list(b)
+    for name in a:
+        np.testing.assert_array_equal(a[name], b[name], err_msg=name)
+
+
+def test_it_learns_and_logs() -> None:
+    result = toy.run(None)
+    assert result.steps == 400
+    assert [line["step"] for line in result.history] == list(range(10, 401, 10))
+    assert np.mean(result.history[-1]["loss"]) < 0.5 * np.mean(result.history[0]["loss"])
+    assert len(result.history[0]["loss"]) == 3, "one number for each member"
+
+
+def test_the_chunk_length_does_not_change_what_is_learned() -> None:
+    whole, parts = (toy.run(None, steps=55, chunk=c, stop_early=False) for c in (55, 10))
+    for a, b in zip(arrays_of(whole.state).values(), arrays_of(parts.state).values(), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_a_member_learns_the_same_alone_as_in_company() -> None:
+    company = fit(over_members(toy.step), toy.members(3), toy.data(), steps=30, key=jax.random.key(5)).state
+    first = jax.tree_util.tree_map(lambda leaf: leaf[:1] if eqx.is_array(leaf) else leaf, toy.members(3))
+    alone = fit(over_members(toy.step), first, toy.data(), steps=30, key=jax.random.key(5)).state
+    for a, b in zip(arrays_of(company).values(), arrays_of(alone).values(), strict=True):
+        np.testing.assert_allclose(a[:1], b, rtol=1e-5, atol=1e-6)
+
+
+def test_a_killed_job_resumes_bit_for_bit(tmp_path: Path) -> None:
+    steps = 1500
+    command = [sys.executable, "-m", "tests.training.toy", str(tmp_path / "killed"), str(steps)]
+    delays = random.Random(0)
+    kills = 0
+    for _ in range(3):
+        before = len(list_checkpoints(tmp_path / "killed" / "checkpoints"))
+        with subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE) as process:
+            deadline = time.monotonic() + 120
+            while not list_checkpoints(tmp_path / "killed" / "checkpoints") and time.monotonic() < deadline:
+                time.sleep(0.01)
+            time.sleep(delays.uniform(0.0, 0.3) + (2.0 if before else 0.0))
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+                kills += 1
+    assert kills, "at least one kill hit a running job"
+    resumed, whole = toy.run(tmp_path / "killed", steps=steps), toy.run(tmp_path / "whole", steps=steps)
+    assert_equal(resumed.state, whole.state)
+    strip = lambda lines: [{k: v for k, v in line.items() if k != "seconds"} for line in lines]  # noqa: E731
+    assert strip(resumed.history) == strip(whole.history)
+    logged = (tmp_path / "killed" / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in logged] == list(range(10, steps + 1, 10))
+
+
+def test_a_finished_job_is_not_run_again(tmp_path: Path) -> None:
+    first = toy.run(tmp_path)
+    again = toy.run(tmp_path)
+    assert_equal(first.state, again.state)
+    assert again.steps == 400
+
+
+def test_only_the_newest_checkpoints_are_kept(tmp_path: Path) -> None:
+    toy.run(tmp_path, steps=60)
+    assert [path.name for path in list_checkpoints(tmp_path / "checkpoints")] == [
+        "step-000000000050.safetensors",
+        "step-000000000060.safetensors",
+    ]
+
+
+def test_divergence_names_the_step_and_the_array_and_keeps_the_last_good_checkpoint(tmp_path: Path) -> None:
+    def step(state: Any, data: Any, *, key: Any) -> tuple[Any, dict[str, Any]]:
+        count = state["count"] + 1
+        weight = jnp.where(count == 23, jnp.nan, state["weight"])
+        return {"count": count, "weight": weight}, {"loss": weight.sum()}
+
+    state = {"count": jnp.zeros((), jnp.int32), "weight": jnp.ones(3)}
+    saving = Saving(tmp_path, {}, every_seconds=0.0)
+    with pytest.raises(DivergenceError, match=r"diverged at step 23: 'weight' is not finite") as caught:
+        fit(step, state, jnp.zeros(1), steps=100, key=jax.random.key(0), chunk=10, saving=saving)
+    kept = list_checkpoints(tmp_path / "checkpoints")[-1]
+    assert kept.name == "step-000000000020.safetensors"
+    assert str(kept) in str(caught.value)
+
+
+def test_early_stopping_keeps_each_members_best() -> None:
+    # Member 0 is best after 20 steps, member 1 after 40; both then get worse.
+    def step(state: Any, data: Any, *, key: Any) -> tuple[Any, dict[str, Any]]:
+        return {"at": state["at"] + 1.0}, {"loss": state["at"].mean()}
+
+    def validate(state: Any) -> dict[str, Any]:
+        return {"score": 1.0 + jnp.abs(state["at"] - jnp.array([20.0, 40.0]))}
+
+    result = fit(
+        step,
+        {"at": jnp.zeros(2)},
+        jnp.zeros(1),
+        steps=1000,
+        key=jax.random.key(0),
+        chunk=10,
+        validate=validate,
+        early_stopping=EarlyStopping(patience=3),
+    )
+    assert result.state["at"].tolist() == [20.0, 40.0]
+    assert result.steps == 70, "three validations after the last improvement of any member"
+
+
+def test_early_stopping_needs_a_validation() -> None:
+    with pytest.raises(ValueError, match="needs a validation"):
+        fit(
+            toy.step,
+            toy.make(jax.random.key(0)),
+            toy.data(),
+            steps=1,
+            key=jax.random.key(0),
+            early_stopping=EarlyStopping(),
+        )
+
+
+def test_an_interruption_saves_first(tmp_path: Path) -> None:
+    calls = []
+
+    def validate(state: Any) -> dict[str, Any]:
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return {}
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(
+            toy.step,
+            toy.make(jax.random.key(0)),
+            toy.data(),
+            steps=100,
+            key=jax.random.key(0),
+            chunk=10,
+            validate=validate,
+            saving=Saving(tmp_path, {}, every_seconds=1e9),
+        )
+    assert [path.name for path in list_checkpoints(tmp_path / "checkpoints")] == [
+        "step-000000000030.safetensors"
+    ]
