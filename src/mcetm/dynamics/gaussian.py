@@ -1,0 +1,257 @@
+"""The Gaussian ensemble: the rival every energy model must beat, made as strong as we can.
+
+Each member predicts mean and spread of the change s' − s. The negative log-likelihood is weighted by the
+detached spread to the power 2β (β-NLL, Seitzer et al., 2022): β = 0 is the plain likelihood, which
+lets noisy dimensions starve the others; β = 1 weighs errors like plain regression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from mcetm.data.normalize import Statistics
+from mcetm.data.transitions import Transitions
+from mcetm.nn.mlp import MLP, Activation
+from mcetm.nn.scaling import Scaling
+from mcetm.training import EarlyStopping, Saving, fit, over_members
+from mcetm.training.batches import Batch
+
+
+@dataclass(frozen=True)
+class GaussianConfig:
+    """Settings of the ensemble; the defaults are ours, `KIT` reproduces OfflineRL-Kit's."""
+
+    members: int = 7
+    elites: int = 5
+    """Members kept for predictions: those with the lowest hold-out error."""
+    width: int = 200
+    depth: int = 4
+    activation: Activation = "silu"
+    beta: float = 0.5
+    scale_targets: bool = True
+    """Predict the change in units of its own spread; the Kit predicts raw changes."""
+    bound_weight: float = 0.01
+    """Weight of the pull on the learned bounds of the log-variance."""
+    weight_decay: tuple[float, ...] = ()
+    """½ · decay · ‖weight‖² per layer, as in the Kit; none by default."""
+    batch_size: int = 1024
+    learning_rate: float = 1e-3
+    schedule: Literal["cosine", "constant"] = "cosine"
+    steps: int = 100_000
+    bootstrap: bool = False
+    """Give each member its own resample of the data; otherwise they differ by initialisation and batches."""
+    early_stopping: EarlyStopping | None = None
+    validate_every: int = 1000
+
+
+KIT = GaussianConfig(
+    beta=0.0,
+    scale_targets=False,
+    weight_decay=(2.5e-5, 5e-5, 7.5e-5, 7.5e-5, 1e-4),
+    batch_size=256,
+    schedule="constant",
+    steps=10_000_000,
+    bootstrap=True,
+    early_stopping=EarlyStopping(patience=5, improvement=0.01),
+)
+"""OfflineRL-Kit's settings for MOPO, COMBO and MOBILE; one validation should be one pass over the data."""
+
+
+class Gaussian(eqx.Module):
+    """One member: p(s' | s, a) = N(s + change(s, a), spread(s, a)²), one example at a time, in raw units."""
+
+    network: MLP
+    max_log_variance: Float[Array, " obs"]
+    min_log_variance: Float[Array, " obs"]
+    obs_scale: Scaling
+    action_scale: Scaling
+    change_scale: Scaling
+
+    def __init__(self, config: GaussianConfig, statistics: Statistics, *, key: PRNGKeyArray) -> None:
+        obs_dim, action_dim = len(statistics.obs.mean), len(statistics.action.mean)
+        self.network = MLP(
+            obs_dim + action_dim,
+            2 * obs_dim,
+            width=config.width,
+            depth=config.depth,
+            activation=config.activation,
+            initialisation="truncated-normal",
+            key=key,
+        )
+        self.max_log_variance = jnp.full(obs_dim, 0.5)
+        self.min_log_variance = jnp.full(obs_dim, -10.0)
+        self.obs_scale, self.action_scale = Scaling.of(statistics.obs), Scaling.of(statistics.action)
+        identity = Scaling(jnp.zeros(obs_dim), jnp.ones(obs_dim))
+        self.change_scale = Scaling.of(statistics.change) if config.scale_targets else identity
+
+    def scaled(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"]
+    ) -> tuple[Float[Array, " obs"], Float[Array, " obs"]]:
+        """Mean and log-variance of the scaled change, the latter softly held between learned bounds."""
+        inputs = jnp.concatenate([self.obs_scale.normalize(obs), self.action_scale.normalize(action)])
+        mean, log_variance = jnp.split(self.network(inputs), 2)
+        log_variance = self.max_log_variance - jax.nn.softplus(self.max_log_variance - log_variance)
+        log_variance = self.min_log_variance + jax.nn.softplus(log_variance - self.min_log_variance)
+        return mean, log_variance
+
+    def predict(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"]
+    ) -> tuple[Float[Array, " obs"], Float[Array, " obs"]]:
+        """Mean and standard deviation of the next observation."""
+        mean, log_variance = self.scaled(obs, action)
+        return obs + self.change_scale.denormalize(mean), jnp.exp(0.5 * log_variance) * self.change_scale.std
+
+    def sample(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
+    ) -> Float[Array, " obs"]:
+        """One next observation."""
+        mean, std = self.predict(obs, action)
+        return mean + std * jax.random.normal(key, mean.shape)
+
+    def energy(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
+    ) -> Float[Array, ""]:
+        """−log p(next_obs | obs, action), as a density over scaled changes."""
+        mean, log_variance = self.scaled(obs, action)
+        residual = self.change_scale.normalize(next_obs - obs) - mean
+        return 0.5 * (residual**2 * jnp.exp(-log_variance) + log_variance + jnp.log(2.0 * jnp.pi)).sum()
+
+    def loss(
+        self, row: Batch, *, beta: float, bound_weight: float
+    ) -> tuple[Float[Array, ""], Float[Array, " obs"]]:
+        """β-NLL of one transition with the pull on the bounds, and the absolute error in raw units."""
+        mean, log_variance = self.scaled(row.obs, row.action)
+        residual = self.change_scale.normalize(row.next_obs - row.obs) - mean
+        likelihood = residual**2 * jnp.exp(-log_variance) + log_variance
+        weight = jax.lax.stop_gradient(jnp.exp(beta * log_variance))
+        bounds = bound_weight * (self.max_log_variance.sum() - self.min_log_variance.sum())
+        error = jnp.abs(residual) * self.change_scale.std
+        return (weight * likelihood).mean() + bounds, error
+
+
+class GaussianEnsemble(eqx.Module):
+    """Members side by side; predictions come from the elites."""
+
+    members: Gaussian
+    elites: Int[Array, " elites"]
+
+    def of_elites(self) -> Gaussian:
+        """The elite members, on a leading axis."""
+        return jax.tree_util.tree_map(
+            lambda leaf: leaf[self.elites] if eqx.is_array(leaf) else leaf, self.members
+        )
+
+    def predict(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"]
+    ) -> tuple[Float[Array, "elites obs"], Float[Array, "elites obs"]]:
+        """Mean and standard deviation of each elite."""
+        return eqx.filter_vmap(lambda member: member.predict(obs, action))(self.of_elites())
+
+    def sample(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
+    ) -> Float[Array, " obs"]:
+        """One next observation, of an elite chosen at random."""
+        pick_key, noise_key = jax.random.split(key)
+        mean, std = self.predict(obs, action)
+        chosen = jax.random.randint(pick_key, (), 0, len(self.elites))
+        return mean[chosen] + std[chosen] * jax.random.normal(noise_key, obs.shape)
+
+    def energy(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
+    ) -> Float[Array, " elites"]:
+        """−log density under each elite."""
+        return eqx.filter_vmap(lambda member: member.energy(obs, action, next_obs))(self.of_elites())
+
+
+def fit_gaussian(
+    train: Transitions,
+    holdout: Transitions,
+    config: GaussianConfig | None = None,
+    *,
+    key: PRNGKeyArray,
+    folder: Path | None = None,
+) -> tuple[GaussianEnsemble, list[dict[str, Any]]]:
+    """Train an ensemble; the result and the metrics of its training."""
+    config = config or GaussianConfig()
+    statistics = Statistics.of(train)
+    init_key, resample_key, fit_key = jax.random.split(key, 3)
+    optimiser = _optimiser(config)
+
+    def make(member_key: PRNGKeyArray) -> Any:
+        member = Gaussian(config, statistics, key=member_key)
+        return member, optimiser.init(eqx.filter(member, eqx.is_inexact_array))
+
+    state = eqx.filter_vmap(make)(jax.random.split(init_key, config.members))
+    if config.bootstrap:
+        rows = jax.random.randint(resample_key, (config.members, len(train)), 0, len(train))
+        state = (*state, rows)
+    data, held = Batch.of(train), Batch.of(holdout)
+
+    def step(state: Any, data: Batch, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
+        member, moments, *rest = state
+        rows = jax.random.randint(key, (config.batch_size,), 0, len(data))
+        batch = data.take(rest[0][rows] if rest else rows)
+        (loss, error), gradient = eqx.filter_value_and_grad(_mean_loss, has_aux=True)(member, batch, config)
+        updates, moments = optimiser.update(gradient, moments)
+        return (eqx.apply_updates(member, updates), moments, *rest), {"loss": loss, "error": error}
+
+    @eqx.filter_jit
+    def validate(state: Any) -> dict[str, Array]:
+        errors = eqx.filter_vmap(_squared_error, in_axes=(eqx.if_array(0), None))(state[0], held)
+        return {"score": errors}
+
+    saving = None if folder is None else Saving(folder, _plain(config))
+    result = fit(
+        over_members(step),
+        state,
+        data,
+        steps=config.steps,
+        key=fit_key,
+        chunk=config.validate_every,
+        validate=validate,
+        early_stopping=config.early_stopping,
+        saving=saving,
+        label="Gaussian ensemble",
+    )
+    score = validate(result.state)["score"]
+    return GaussianEnsemble(result.state[0], jnp.argsort(score)[: config.elites]), result.history
+
+
+def _plain(config: GaussianConfig) -> Mapping[str, Any]:
+    return asdict(config)
+
+
+def _optimiser(config: GaussianConfig) -> optax.GradientTransformation:
+    if config.schedule == "cosine":
+        return optax.adam(optax.cosine_decay_schedule(config.learning_rate, config.steps))
+    return optax.adam(config.learning_rate)
+
+
+def _mean_loss(member: Gaussian, batch: Batch, config: GaussianConfig) -> tuple[Array, Array]:
+    losses, errors = jax.vmap(
+        lambda row: member.loss(row, beta=config.beta, bound_weight=config.bound_weight)
+    )(batch)
+    decay = sum(
+        0.5 * decay * (layer.weight**2).sum()
+        for decay, layer in zip(config.weight_decay, member.network.layers, strict=False)
+    )
+    return losses.mean() + decay, errors.mean()
+
+
+def _squared_error(member: Gaussian, held: Batch) -> Array:
+    """Mean squared error of the scaled change on held-out rows."""
+    residual = jax.vmap(
+        lambda row: (
+            member.change_scale.normalize(row.next_obs - row.obs) - member.scaled(row.obs, row.action)[0]
+        )
+    )(held)
+    return (residual**2).mean()
