@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
+
+_Tree = TypeVar("_Tree")
 
 
 @runtime_checkable
@@ -46,3 +48,10 @@ class Scaling(eqx.Module):
     def denormalize(self, scaled: Float[Array, " columns"]) -> Float[Array, " columns"]:
         """To raw units."""
         return scaled * jax.lax.stop_gradient(self.std) + jax.lax.stop_gradient(self.mean)
+
+
+def frozen(tree: _Tree) -> _Tree:
+    """The same module, through whose parameters no gradient flows."""
+    return jax.tree_util.tree_map(
+        lambda leaf: jax.lax.stop_gradient(leaf) if eqx.is_inexact_array(leaf) else leaf, tree
+    )

@@ -1,0 +1,98 @@
+"""Energies E(s, a, s'): p(s' | s, a) ∝ exp(−E). One example at a time, in raw units.
+
+`PlainEnergy` is the paper's: a network on (s, a, s'). `AnchoredEnergy` starts as the negative log-density of
+a trained Gaussian and learns only what that misses; its level therefore means something for every (s, a),
+which a plain energy trained with InfoNCE cannot promise.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from mcetm.data.normalize import Statistics
+from mcetm.dynamics.gaussian import Gaussian
+from mcetm.nn.mlp import MLP, Activation
+from mcetm.nn.scaling import Scaling, frozen
+
+
+class PlainEnergy(eqx.Module):
+    """E = network(s, a, s'), with s and s' standardised by the same statistics."""
+
+    network: MLP
+    obs_scale: Scaling
+    action_scale: Scaling
+
+    def __init__(
+        self,
+        statistics: Statistics,
+        *,
+        width: int = 200,
+        depth: int = 4,
+        activation: Activation = "relu",
+        key: PRNGKeyArray,
+    ) -> None:
+        obs_dim, action_dim = len(statistics.obs.mean), len(statistics.action.mean)
+        self.network = MLP(
+            2 * obs_dim + action_dim, 1, width=width, depth=depth, activation=activation, key=key
+        )
+        self.obs_scale, self.action_scale = Scaling.of(statistics.obs), Scaling.of(statistics.action)
+
+    def __call__(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
+    ) -> Float[Array, ""]:
+        """The energy of one transition."""
+        inputs = [
+            self.obs_scale.normalize(obs),
+            self.action_scale.normalize(action),
+            self.obs_scale.normalize(next_obs),
+        ]
+        return self.network(jnp.concatenate(inputs))[0]
+
+
+class AnchoredEnergy(eqx.Module):
+    """E = −log N(s'; μ(s, a), σ(s, a)) + U(s, a, s', residual); U begins as zero, the anchor stays as it is.
+
+    The residual (s' − μ)/σ enters U through arcsinh: linear near the prediction, logarithmic far from it, so
+    that U sees both at one scale.
+    """
+
+    anchor: Gaussian
+    correction: MLP
+
+    def __init__(
+        self,
+        anchor: Gaussian,
+        *,
+        width: int = 200,
+        depth: int = 4,
+        activation: Activation = "silu",
+        key: PRNGKeyArray,
+    ) -> None:
+        obs_dim, action_dim = anchor.obs_scale.mean.shape[-1], anchor.action_scale.mean.shape[-1]
+        self.anchor = anchor
+        network = MLP(3 * obs_dim + action_dim, 1, width=width, depth=depth, activation=activation, key=key)
+        last = network.layers[-1]
+        self.correction = eqx.tree_at(
+            lambda n: (n.layers[-1].weight, n.layers[-1].bias),
+            network,
+            (jnp.zeros_like(last.weight), jnp.zeros_like(last.bias)),
+        )
+
+    def __call__(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
+    ) -> Float[Array, ""]:
+        """The energy of one transition."""
+        anchor = frozen(self.anchor)
+        mean, std = anchor.predict(obs, action)
+        inputs = [
+            anchor.obs_scale.normalize(obs),
+            anchor.action_scale.normalize(action),
+            anchor.obs_scale.normalize(next_obs),
+            jnp.arcsinh((next_obs - mean) / std),
+        ]
+        return anchor.energy(obs, action, next_obs) + self.correction(jnp.concatenate(inputs))[0]
+
+
+Energy = PlainEnergy | AnchoredEnergy

@@ -1,0 +1,276 @@
+"""Energies, negatives, training and inference as facts."""
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcetm import Statistics, Transitions, UserError
+from mcetm.dynamics.energy import AnchoredEnergy, Energy, PlainEnergy
+from mcetm.dynamics.etm import (
+    ANCHORED,
+    PAPER,
+    PAPER_EMPO,
+    STANDARD,
+    EnergyConfig,
+    SamplerConfig,
+    energy_loss,
+    fit_energy,
+    state_box,
+)
+from mcetm.dynamics.gaussian import Gaussian, GaussianConfig, fit_gaussian
+from mcetm.dynamics.inference import EnergyEnsemble, InferenceConfig
+from mcetm.dynamics.langevin import Langevin, Schedule
+from mcetm.dynamics.manifold import Autoencoder, AutoencoderConfig, fit_autoencoder, reconstruction
+from mcetm.dynamics.negatives import ManifoldNegatives, NoiseNegatives, ProposalNegatives, Row
+from mcetm.nn.scaling import Scaling
+from mcetm.training.batches import Batch
+
+
+def circle_log(rows: int = 2000) -> Transitions:
+    """A point that turns on a circle drawn in five dimensions: the states lie on a line, not in a volume."""
+    rng = np.random.default_rng(0)
+    angle, turn = rng.uniform(0, 2 * np.pi, rows), rng.uniform(-0.5, 0.5, rows)
+    lift = rng.normal(size=(2, 5))
+
+    def state(angle: np.ndarray) -> np.ndarray:
+        return np.stack([np.cos(angle), np.sin(angle)], axis=1) @ lift
+
+    noise = 0.02 * rng.normal(size=rows)
+    ends = np.arange(rows) % 20 == 19
+    return Transitions.from_arrays(
+        state(angle), turn[:, None], np.zeros(rows), state(angle + turn + noise), np.zeros(rows, bool), ends
+    )
+
+
+def two_mode_log(rows: int = 4000) -> Transitions:
+    """s' = ±1 with equal chance, whatever s and a."""
+    rng = np.random.default_rng(0)
+    obs = rng.uniform(-1, 1, (rows, 1))
+    following = rng.choice([-1.0, 1.0], (rows, 1)) + 0.05 * rng.normal(size=(rows, 1))
+    ends = np.ones(rows, bool)
+    return Transitions.from_arrays(
+        obs, np.zeros((rows, 1)), np.zeros(rows), following, np.zeros(rows, bool), ends
+    )
+
+
+LOG = circle_log()
+STATISTICS = Statistics.of(LOG)
+SCALE = Scaling.of(STATISTICS.obs)
+ROW = jax.tree_util.tree_map(lambda x: x[3], Batch.of(LOG))
+SEEN = Row(ROW.obs, ROW.action, SCALE.normalize(ROW.next_obs))
+GAUSSIAN = Gaussian(GaussianConfig(width=16, depth=2), STATISTICS, key=jax.random.key(0))
+SMALL = EnergyConfig(members=2, count=4, width=16, depth=2, batch_size=32, steps=20,
+                     latent=SamplerConfig(steps=3), ambient=SamplerConfig(steps=3))  # fmt: skip
+
+
+def plain(seed: int = 0) -> PlainEnergy:
+    return PlainEnergy(STATISTICS, width=16, depth=2, activation="silu", key=jax.random.key(seed))
+
+
+def test_an_anchored_energy_begins_as_its_anchors_negative_log_density() -> None:
+    energy = AnchoredEnergy(GAUSSIAN, width=16, depth=2, key=jax.random.key(1))
+    for shift in (0.0, 0.1, 3.0):
+        value = energy(ROW.obs, ROW.action, ROW.next_obs + shift)
+        assert float(value) == pytest.approx(
+            float(GAUSSIAN.energy(ROW.obs, ROW.action, ROW.next_obs + shift))
+        )
+
+
+def test_an_anchor_is_never_trained() -> None:
+    energy = AnchoredEnergy(GAUSSIAN, width=16, depth=2, key=jax.random.key(1))
+    gradient = eqx.filter_grad(lambda e: e(ROW.obs, ROW.action, ROW.next_obs))(energy)
+    assert not any(np.any(leaf) for leaf in jax.tree_util.tree_leaves(gradient.anchor))
+    assert np.any(gradient.correction.layers[-1].weight)
+
+
+@pytest.mark.parametrize("kind", ["plain", "anchored"])
+def test_gradients_with_respect_to_the_state_agree_with_differences(kind: str) -> None:
+    energy: Energy = (
+        plain() if kind == "plain" else AnchoredEnergy(GAUSSIAN, width=16, depth=2, key=jax.random.key(1))
+    )
+    at = lambda x: energy(ROW.obs, ROW.action, x)  # noqa: E731
+    gradient = np.asarray(jax.grad(at)(ROW.next_obs))
+    step = 1e-2
+    for i in range(5):
+        unit = jnp.zeros(5).at[i].set(step)
+        difference = float(at(ROW.next_obs + unit) - at(ROW.next_obs - unit)) / (2 * step)
+        assert difference == pytest.approx(gradient[i], rel=0.05, abs=0.02)
+
+
+def test_the_last_bias_of_a_plain_energy_gets_no_gradient_from_info_nce() -> None:
+    negatives = NoiseNegatives(SamplerConfig(steps=2).build(), state_box(LOG))
+    config = replace(SMALL, negatives="uniform", penalty=0.0)
+
+    def loss(energy: PlainEnergy, config: EnergyConfig) -> jax.Array:
+        return energy_loss(energy, negatives, SCALE, ROW, config, key=jax.random.key(0))[0]
+
+    without = eqx.filter_grad(lambda e: loss(e, config))(plain())
+    assert float(jnp.abs(without.network.layers[-1].bias).max()) < 1e-6
+    assert float(jnp.abs(without.network.layers[-1].weight).max()) > 1e-4
+    pinned = eqx.filter_grad(lambda e: loss(e, replace(config, regulariser=1.0)))(plain())
+    assert float(jnp.abs(pinned.network.layers[-1].bias).max()) > 1e-4
+
+
+def test_the_penalty_has_a_gradient_for_the_parameters_above_the_margin_only() -> None:
+    negatives = ProposalNegatives(GAUSSIAN)
+
+    def penalty(energy: PlainEnergy, margin: float) -> jax.Array:
+        config = replace(SMALL, margin=margin)
+        return energy_loss(energy, negatives, SCALE, ROW, config, key=jax.random.key(0))[1]["penalty"]
+
+    for margin, moves in ((1e-4, True), (1e4, False)):
+        gradient = eqx.filter_grad(lambda e, m=margin: penalty(e, m))(plain())
+        assert bool(np.any(gradient.network.layers[0].weight)) == moves
+
+
+def test_nothing_is_differentiated_through_the_chains() -> None:
+    """The gradient of the loss is the one with the rivals held fixed."""
+    negatives = NoiseNegatives(SamplerConfig(steps=3).build(), state_box(LOG))
+    config, energy, key = replace(SMALL, negatives="uniform"), plain(), jax.random.key(4)
+    at = lambda x: energy(ROW.obs, ROW.action, SCALE.denormalize(x))  # noqa: E731
+    rivals = negatives(at, SEEN, config.count, key=key)
+
+    class Fixed(eqx.Module):
+        def __call__(self, energy: object, row: Row, count: int, *, key: jax.Array) -> jax.Array:
+            return rivals
+
+    grad = lambda n: eqx.filter_grad(lambda e: energy_loss(e, n, SCALE, ROW, config, key=key)[0])(energy)  # noqa: E731
+    for a, b in zip(*(jax.tree_util.tree_leaves(grad(n)) for n in (negatives, Fixed())), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+
+
+@given(
+    sigma=st.floats(0.01, 1.0),
+    recovery=st.sampled_from([0.0, 1e-4, 1.0, 100.0]),
+    preset=st.sampled_from([PAPER, PAPER_EMPO]),
+    seed=st.integers(0, 20),
+)
+@settings(max_examples=8, deadline=None, derandomize=True)
+def test_manifold_chains_stay_bounded(sigma: float, recovery: float, preset: EnergyConfig, seed: int) -> None:
+    autoencoder = Autoencoder(AutoencoderConfig(latent_dim=2, width=16), 5, key=jax.random.key(seed))
+    box = state_box(LOG)
+    negatives = ManifoldNegatives(
+        autoencoder, preset.latent.build(), preset.ambient.build(), box, (sigma, sigma), recovery
+    )
+    energy = plain(seed)
+    at = lambda x: energy(ROW.obs, ROW.action, SCALE.denormalize(x))  # noqa: E731
+    rivals = negatives(at, SEEN, 8, key=jax.random.key(seed))
+    assert bool(jnp.isfinite(rivals).all())
+    assert bool(((rivals >= box.low) & (rivals <= box.high)).all())
+
+
+def test_decoded_differences_start_from_the_truth() -> None:
+    """With a tiny perturbation and a flat energy `difference` stays at the truth, plain decoding does not."""
+    autoencoder = Autoencoder(AutoencoderConfig(latent_dim=2, width=16), 5, key=jax.random.key(0))
+    still = Langevin(Schedule(1, 1e-9, 1e-9), noise=0.0)
+    flat = lambda x: 0.0 * x.sum()  # noqa: E731
+    for difference in (True, False):
+        negatives = ManifoldNegatives(
+            autoencoder, still, still, state_box(LOG), (1e-5, 1e-5), 0.0, difference
+        )
+        distance = float(jnp.abs(negatives(flat, SEEN, 4, key=jax.random.key(0)) - SEEN.truth).max())
+        assert (distance < 1e-3) == difference
+
+
+def test_a_proposals_log_density_is_that_of_its_draws() -> None:
+    negatives = ProposalNegatives(GAUSSIAN, (1.0, 3.0))
+    draws = negatives(lambda x: x.sum(), SEEN, 20_000, key=jax.random.key(0))
+    mean, std = negatives._scaled(SEEN)
+    # Importance weights of a unit-width Gaussian against the mixture must average to 1.
+    log_p = (-0.5 * ((draws - mean) / std) ** 2 - jnp.log(std) - 0.5 * jnp.log(2 * jnp.pi)).sum(axis=1)
+    weights = jnp.exp(log_p - negatives.log_density(SEEN, draws))
+    assert float(weights.mean()) == pytest.approx(1.0, abs=0.05)
+
+
+def test_an_autoencoder_finds_the_circle() -> None:
+    train, holdout = LOG.split(0.2)
+    scale = Scaling.of(Statistics.of(train).obs)
+    config = AutoencoderConfig(latent_dim=2, width=32, batch_size=128, steps=2500)
+    model, _ = fit_autoencoder(train, scale, config, key=jax.random.key(0))
+    measured = reconstruction(model, scale, holdout)
+    assert measured.ratio < 0.3, "it forgets far less than a step changes"
+    codes = jax.vmap(lambda x: model.encode(scale.normalize(x)))(Batch.of(train).next_obs)
+    np.testing.assert_allclose(codes.mean(axis=0), 0.0, atol=1e-3)
+    np.testing.assert_allclose(codes.std(axis=0), 1.0, rtol=1e-3)
+
+
+@pytest.mark.parametrize("preset", [PAPER_EMPO, STANDARD, ANCHORED])
+def test_every_recipe_trains_and_samples(preset: EnergyConfig) -> None:
+    config = replace(SMALL, kind=preset.kind, negatives=preset.negatives, activation=preset.activation)
+    train, holdout = LOG.split(0.2)
+    small = GaussianConfig(members=2, elites=2, width=16, depth=1, steps=20, batch_size=32)
+    regressor, _ = fit_gaussian(train, holdout, small, key=jax.random.key(0))
+    autoencoder = Autoencoder(AutoencoderConfig(latent_dim=2, width=16), 5, key=jax.random.key(0))
+    members, history = fit_energy(
+        train, config, autoencoder=autoencoder, regressor=regressor, key=jax.random.key(1)
+    )
+    assert np.isfinite(history[-1]["loss"]).all()
+    inference = InferenceConfig(latent=SamplerConfig(steps=2), ambient=SamplerConfig(steps=2))
+    model = EnergyEnsemble(members, SCALE, state_box(train), regressor, autoencoder, inference)
+    draw = eqx.filter_jit(model.samples)
+    samples = draw(ROW.obs, ROW.action, 3, key=jax.random.key(2))
+    assert samples.next_obs.shape == (2, 3, 5)
+    # The energy is that of the returned state under the member that drew it.
+    for i in range(2):
+        for j in range(3):
+            again = eqx.filter_jit(model.energy)(ROW.obs, ROW.action, samples.next_obs[i, j])[i]
+            assert float(samples.energy[i, j]) == pytest.approx(float(again), rel=1e-3, abs=1e-3)
+    assert samples.aleatoric.shape == samples.epistemic.shape == (5,)
+    again = draw(ROW.obs, ROW.action, 3, key=jax.random.key(2))
+    np.testing.assert_array_equal(samples.next_obs, again.next_obs)
+    assert eqx.filter_jit(model.sample)(ROW.obs, ROW.action, key=jax.random.key(0)).shape == (5,)
+
+
+def test_missing_parts_are_named() -> None:
+    with pytest.raises(UserError, match="need an autoencoder"):
+        fit_energy(LOG, SMALL, key=jax.random.key(0))
+    with pytest.raises(UserError, match="need a regressor"):
+        fit_energy(LOG, replace(SMALL, kind="anchored", negatives="uniform"), key=jax.random.key(0))
+
+
+def test_descent_never_ends_above_its_start() -> None:
+    regressor, _ = fit_gaussian(
+        *LOG.split(0.2),
+        GaussianConfig(members=2, elites=2, width=16, depth=1, steps=20),
+        key=jax.random.key(0),
+    )
+    members = eqx.filter_vmap(lambda k: PlainEnergy(STATISTICS, width=16, depth=2, key=k))(
+        jax.random.split(jax.random.key(0), 2)
+    )
+    wild = SamplerConfig(steps=3, first=5.0, last=5.0, noise=3.0, gradient_clip=None, move_clip=None)
+    results = {}
+    for descend in (True, False):
+        config = InferenceConfig(latent=None, ambient=wild, descend=descend)
+        model = EnergyEnsemble(members, SCALE, state_box(LOG), regressor, None, config)
+        results[descend] = eqx.filter_jit(model.samples)(ROW.obs, ROW.action, 16, key=jax.random.key(1)).energy
+    assert bool((results[True] <= results[False] + 1e-5).all())
+    assert bool((results[True] < results[False] - 1e-3).any())
+
+
+def test_both_modes_are_sampled_where_a_gaussian_averages() -> None:
+    log = two_mode_log()
+    train, holdout = log.split(0.1)
+    regressor, _ = fit_gaussian(
+        train, holdout, GaussianConfig(members=2, elites=2, width=32, depth=1, steps=500, batch_size=128),
+        key=jax.random.key(0),
+    )  # fmt: skip
+    config = EnergyConfig(negatives="uniform", members=2, count=8, width=32, depth=2, activation="silu",
+                          batch_size=64, steps=800, ambient=SamplerConfig(steps=10))  # fmt: skip
+    members, _ = fit_energy(train, config, key=jax.random.key(1))
+    scale = Scaling.of(Statistics.of(train).obs)
+    inference = InferenceConfig(start="noise", ambient=SamplerConfig(steps=80, noise=0.5), latent=None)
+    model = EnergyEnsemble(members, scale, state_box(train), None, None, inference)
+    obs, action = jnp.array([0.2]), jnp.zeros(1)
+    draw = eqx.filter_jit(model.samples)
+    draws = np.asarray(draw(obs, action, 200, key=jax.random.key(2)).next_obs).ravel()
+    near = np.minimum(np.abs(draws - 1), np.abs(draws + 1)) < 0.25
+    assert near.mean() > 0.9, "almost every sample lies in a mode"
+    assert 0.2 < (draws > 0).mean() < 0.8, "and both modes are found"
+    mean = regressor.predict(obs, action)[0].mean()
+    assert abs(float(mean)) < 0.3, "the Gaussian predicts what never happens"
