@@ -248,7 +248,9 @@ def test_descent_never_ends_above_its_start() -> None:
     for descend in (True, False):
         config = InferenceConfig(latent=None, ambient=wild, descend=descend)
         model = EnergyEnsemble(members, SCALE, state_box(LOG), regressor, None, config)
-        results[descend] = eqx.filter_jit(model.samples)(ROW.obs, ROW.action, 16, key=jax.random.key(1)).energy
+        results[descend] = eqx.filter_jit(model.samples)(
+            ROW.obs, ROW.action, 16, key=jax.random.key(1)
+        ).energy
     assert bool((results[True] <= results[False] + 1e-5).all())
     assert bool((results[True] < results[False] - 1e-3).any())
 
