@@ -29,6 +29,7 @@ benchmarks: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/read.py
 	$(BIN)/python benchmarks/collect.py
 	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/models.py --small
 
 clean:
 	rm -rf $(VENV)

@@ -102,6 +102,7 @@ def fit_energy(
     regressor: GaussianEnsemble | None = None,
     key: PRNGKeyArray,
     folder: Path | None = None,
+    chunk: int = 1000,
 ) -> tuple[Energy, list[dict[str, Any]]]:
     """Train an ensemble of energies, one module with a leading member axis.
 
@@ -159,6 +160,7 @@ def fit_energy(
         Batch.of(train),
         steps=config.steps,
         key=fit_key,
+        chunk=chunk,
         saving=None if folder is None else Saving(folder, asdict(config)),
         label=f"{config.kind} energy, {config.negatives} negatives",
         watch=("loss", "accuracy"),

@@ -1,0 +1,46 @@
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mcetm import Transitions, UserError
+from mcetm.dynamics.reward import HeadConfig, fit_reward, fit_termination
+from mcetm.training.batches import Batch
+
+CONFIG = HeadConfig(width=32, learning_rate=3e-3, steps=3000, batch_size=128)
+
+
+def log(rows: int = 3000) -> Transitions:
+    """Reward 100 + 10·(s' − s)·a; the task ends where s' > 1."""
+    rng = np.random.default_rng(0)
+    obs, action = rng.normal(size=(rows, 1)), rng.uniform(-1, 1, (rows, 1))
+    following = obs + 0.5 * rng.normal(size=(rows, 1))
+    reward = 100 + 10 * ((following - obs) * action)[:, 0]
+    ended = following[:, 0] > 1.0
+    return Transitions.from_arrays(obs, action, reward, following, ended, ~ended)
+
+
+def test_rewards_are_learned_in_their_own_units() -> None:
+    train, holdout = log().split(0.2)
+    head, history = fit_reward(train, holdout, CONFIG, key=jax.random.key(0))
+    held = Batch.of(holdout)
+    predicted = jax.vmap(head)(held.obs, held.action, held.next_obs)
+    error = float(jnp.abs(predicted - held.reward).mean())
+    assert error < 0.15 * float(held.reward.std())
+    assert history[-1]["score"] < 0.1
+
+
+def test_terminations_are_learned() -> None:
+    train, holdout = log().split(0.2)
+    ends, _ = fit_termination(train, holdout, CONFIG, key=jax.random.key(0))
+    held = Batch.of(holdout)
+    found: Any = jax.vmap(ends)(held.obs, held.action, held.next_obs)
+    assert float((found == held.terminated).mean()) > 0.97
+
+
+def test_a_log_without_rewards_has_no_reward_model() -> None:
+    bare = Transitions.from_arrays(log().obs, next_obs=log().next_obs, truncated=log().truncated)
+    with pytest.raises(UserError, match="has no rewards"):
+        fit_reward(bare, bare, CONFIG, key=jax.random.key(0))
