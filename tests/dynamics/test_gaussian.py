@@ -67,14 +67,17 @@ def test_beta_1_has_the_gradient_of_plain_regression_on_the_mean() -> None:
 
 def test_it_learns_mean_and_spread() -> None:
     train, holdout = linear_log().split(0.2)
-    ensemble, history = fit_gaussian(train, holdout, replace(SMALL, steps=3000), key=jax.random.key(0))
+    config = replace(SMALL, steps=5000, learning_rate=5e-3)
+    ensemble, history = fit_gaussian(train, holdout, config, key=jax.random.key(0))
     # The noise itself is worth 0.018 in these units.
     assert np.mean(history[-1]["score"]) < 0.02
     obs, action = jnp.array([0.5, -4.0]), jnp.array([0.0, 0.9])
-    mean, std = ensemble.predict(obs, action)
+    mean, _ = ensemble.predict(obs, action)
     np.testing.assert_allclose(mean.mean(axis=0), 0.9 * obs + 0.3 * action, atol=0.05)
-    spread = np.asarray(std.mean(axis=0))
-    assert spread[1] > 2 * spread[0], "noisier where the action is larger"
+    # The noise grows from 0.01 to 0.055 with the action; learned bounds must not squeeze that out.
+    quiet, noisy = (ensemble.predict(obs, jnp.full(2, a))[1].mean(axis=0) for a in (0.0, 0.9))
+    assert bool((noisy > 1.8 * quiet).all())
+    np.testing.assert_allclose(noisy, 0.055, rtol=0.3)
 
 
 def test_an_ensemble_is_its_members_one_by_one() -> None:

@@ -39,7 +39,7 @@ class GaussianConfig:
     beta: float = 0.5
     scale_targets: bool = True
     """Predict the change in units of its own spread; the Kit predicts raw changes."""
-    bound_weight: float = 0.01
+    bound_weight: float = 0.001
     """Weight of the pull on the learned bounds of the log-variance."""
     weight_decay: tuple[float, ...] = ()
     """½ · decay · ‖weight‖² per layer, as in the Kit; none by default."""
@@ -55,6 +55,7 @@ class GaussianConfig:
 
 KIT = GaussianConfig(
     beta=0.0,
+    bound_weight=0.01,
     scale_targets=False,
     weight_decay=(2.5e-5, 5e-5, 7.5e-5, 7.5e-5, 1e-4),
     batch_size=256,
@@ -133,7 +134,10 @@ class Gaussian(eqx.Module):
         residual = self.change_scale.normalize(row.next_obs - row.obs) - mean
         likelihood = residual**2 * jnp.exp(-log_variance) + log_variance
         weight = jax.lax.stop_gradient(jnp.exp(beta * log_variance))
-        bounds = bound_weight * (self.max_log_variance.sum() - self.min_log_variance.sum())
+        # The pull shrinks with the likelihood's own weight; at full strength it would squeeze the bounds
+        # together until the spread no longer depends on the input.
+        pull = self.max_log_variance.sum() - self.min_log_variance.sum()
+        bounds = bound_weight * weight.mean() * pull
         error = jnp.abs(residual) * self.change_scale.std
         return (weight * likelihood).mean() + bounds, error
 
