@@ -15,13 +15,19 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def record(name: str, result: dict[str, Any]) -> None:
-    """Print; write `results/NAME-CORES-cores.json` where `--record` is among the arguments."""
-    content = {"benchmark": name, "command": f"python benchmarks/{name}.py --record", **result, **machine()}
+    """Print; write `results/NAME-MACHINE.json` where `--record` is among the arguments.
+
+    The machine is named by its accelerator where the result has one, else by its cores.
+    """
+    command = " ".join(["python", f"benchmarks/{name}.py", *sys.argv[1:]])
+    content = {"benchmark": name, "command": command, **result, **machine()}
+    where = content.get("device", "cpu").split()[-1].lower()
+    where = f"{content['cores']}-cores" if where == "cpu" else where
     text = json.dumps(content, indent=1)
     print(text)
     if "--record" in sys.argv:
         RESULTS.mkdir(exist_ok=True)
-        (RESULTS / f"{name}-{content['cores']}-cores.json").write_text(text + "\n")
+        (RESULTS / f"{name}-{where}.json").write_text(text + "\n")
 
 
 def machine() -> dict[str, Any]:
