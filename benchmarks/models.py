@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mcetm import Statistics, Transitions
+from mcetm.dynamics.energy import PlainEnergy
 from mcetm.dynamics.etm import PAPER_EMPO, EnergyConfig, fit_energy, state_box
 from mcetm.dynamics.gaussian import Gaussian, GaussianConfig, GaussianEnsemble, fit_gaussian
 from mcetm.dynamics.inference import EnergyEnsemble, InferenceConfig
@@ -74,8 +75,6 @@ def _sampling_time() -> dict[str, float]:
     config = PAPER_EMPO
     states = 8 if SMALL else 256
     keys = jax.random.split(jax.random.key(0), 5)
-    from mcetm.dynamics.energy import PlainEnergy
-
     members = eqx.filter_vmap(
         lambda k: PlainEnergy(statistics, width=config.width, depth=config.depth, key=k)
     )(keys)

@@ -234,6 +234,14 @@ def test_missing_parts_are_named() -> None:
         fit_energy(LOG, replace(SMALL, kind="anchored", negatives="uniform"), key=jax.random.key(0))
 
 
+def test_a_start_that_is_not_there_is_refused() -> None:
+    members = eqx.filter_vmap(lambda k: PlainEnergy(STATISTICS, width=8, depth=1, key=k))(
+        jax.random.split(jax.random.key(0), 2)
+    )
+    with pytest.raises(UserError, match="start from noise"):
+        EnergyEnsemble(members, SCALE, state_box(LOG))
+
+
 def test_descent_never_ends_above_its_start() -> None:
     regressor, _ = fit_gaussian(
         *LOG.split(0.2),

@@ -14,15 +14,14 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from mcetm.data.normalize import Statistics
 from mcetm.dynamics.gaussian import Gaussian
 from mcetm.nn.mlp import MLP, Activation
-from mcetm.nn.scaling import Scaling, frozen
+from mcetm.nn.scaling import InputScaling, frozen
 
 
 class PlainEnergy(eqx.Module):
     """E = network(s, a, s'), with s and s' standardised by the same statistics."""
 
     network: MLP
-    obs_scale: Scaling
-    action_scale: Scaling
+    inputs: InputScaling
 
     def __init__(
         self,
@@ -37,18 +36,13 @@ class PlainEnergy(eqx.Module):
         self.network = MLP(
             2 * obs_dim + action_dim, 1, width=width, depth=depth, activation=activation, key=key
         )
-        self.obs_scale, self.action_scale = Scaling.of(statistics.obs), Scaling.of(statistics.action)
+        self.inputs = InputScaling.of(statistics.obs, statistics.action)
 
     def __call__(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
     ) -> Float[Array, ""]:
         """The energy of one transition."""
-        inputs = [
-            self.obs_scale.normalize(obs),
-            self.action_scale.normalize(action),
-            self.obs_scale.normalize(next_obs),
-        ]
-        return self.network(jnp.concatenate(inputs))[0]
+        return self.network(self.inputs.triple(obs, action, next_obs))[0]
 
 
 class AnchoredEnergy(eqx.Module):
@@ -70,7 +64,7 @@ class AnchoredEnergy(eqx.Module):
         activation: Activation = "silu",
         key: PRNGKeyArray,
     ) -> None:
-        obs_dim, action_dim = anchor.obs_scale.mean.shape[-1], anchor.action_scale.mean.shape[-1]
+        obs_dim, action_dim = anchor.inputs.obs.mean.shape[-1], anchor.inputs.action.mean.shape[-1]
         self.anchor = anchor
         network = MLP(3 * obs_dim + action_dim, 1, width=width, depth=depth, activation=activation, key=key)
         last = network.layers[-1]
@@ -86,13 +80,9 @@ class AnchoredEnergy(eqx.Module):
         """The energy of one transition."""
         anchor = frozen(self.anchor)
         mean, std = anchor.predict(obs, action)
-        inputs = [
-            anchor.obs_scale.normalize(obs),
-            anchor.action_scale.normalize(action),
-            anchor.obs_scale.normalize(next_obs),
-            jnp.arcsinh((next_obs - mean) / std),
-        ]
-        return anchor.energy(obs, action, next_obs) + self.correction(jnp.concatenate(inputs))[0]
+        residual = jnp.arcsinh((next_obs - mean) / std)
+        inputs = jnp.concatenate([anchor.inputs.triple(obs, action, next_obs), residual])
+        return anchor.energy(obs, action, next_obs) + self.correction(inputs)[0]
 
 
 Energy = PlainEnergy | AnchoredEnergy

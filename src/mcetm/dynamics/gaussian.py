@@ -7,7 +7,6 @@ lets noisy dimensions starve the others; β = 1 weighs errors like plain regress
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +20,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.nn.mlp import MLP, Activation
-from mcetm.nn.scaling import Scaling
+from mcetm.nn.scaling import InputScaling, Scaling
 from mcetm.training import EarlyStopping, Saving, fit, over_members
 from mcetm.training.batches import Batch
 
@@ -73,8 +72,7 @@ class Gaussian(eqx.Module):
     network: MLP
     max_log_variance: Float[Array, " obs"]
     min_log_variance: Float[Array, " obs"]
-    obs_scale: Scaling
-    action_scale: Scaling
+    inputs: InputScaling
     change_scale: Scaling
 
     def __init__(self, config: GaussianConfig, statistics: Statistics, *, key: PRNGKeyArray) -> None:
@@ -90,7 +88,7 @@ class Gaussian(eqx.Module):
         )
         self.max_log_variance = jnp.full(obs_dim, 0.5)
         self.min_log_variance = jnp.full(obs_dim, -10.0)
-        self.obs_scale, self.action_scale = Scaling.of(statistics.obs), Scaling.of(statistics.action)
+        self.inputs = InputScaling.of(statistics.obs, statistics.action)
         identity = Scaling(jnp.zeros(obs_dim), jnp.ones(obs_dim))
         self.change_scale = Scaling.of(statistics.change) if config.scale_targets else identity
 
@@ -98,8 +96,7 @@ class Gaussian(eqx.Module):
         self, obs: Float[Array, " obs"], action: Float[Array, " action"]
     ) -> tuple[Float[Array, " obs"], Float[Array, " obs"]]:
         """Mean and log-variance of the scaled change, the latter softly held between learned bounds."""
-        inputs = jnp.concatenate([self.obs_scale.normalize(obs), self.action_scale.normalize(action)])
-        mean, log_variance = jnp.split(self.network(inputs), 2)
+        mean, log_variance = jnp.split(self.network(self.inputs.pair(obs, action)), 2)
         log_variance = self.max_log_variance - jax.nn.softplus(self.max_log_variance - log_variance)
         log_variance = self.min_log_variance + jax.nn.softplus(log_variance - self.min_log_variance)
         return mean, log_variance
@@ -213,7 +210,7 @@ def fit_gaussian(
         errors = eqx.filter_vmap(_squared_error, in_axes=(eqx.if_array(0), None))(state[0], held)
         return {"score": errors}
 
-    saving = None if folder is None else Saving(folder, _plain(config))
+    saving = None if folder is None else Saving(folder, asdict(config))
     result = fit(
         over_members(step),
         state,
@@ -228,10 +225,6 @@ def fit_gaussian(
     )
     score = validate(result.state)["score"]
     return GaussianEnsemble(result.state[0], jnp.argsort(score)[: config.elites]), result.history
-
-
-def _plain(config: GaussianConfig) -> Mapping[str, Any]:
-    return asdict(config)
 
 
 def _optimiser(config: GaussianConfig) -> optax.GradientTransformation:

@@ -17,8 +17,9 @@ from jaxtyping import Array, Float, Key, PRNGKeyArray
 from mcetm.dynamics.energy import Energy
 from mcetm.dynamics.etm import SamplerConfig
 from mcetm.dynamics.gaussian import GaussianEnsemble
-from mcetm.dynamics.langevin import Box, Langevin
+from mcetm.dynamics.langevin import Box
 from mcetm.dynamics.manifold import Autoencoder
+from mcetm.errors import UserError
 from mcetm.nn.scaling import Scaling, frozen
 
 
@@ -64,6 +65,10 @@ class EnergyEnsemble(eqx.Module):
     regressor: GaussianEnsemble | None = None
     autoencoder: Autoencoder | None = None
     config: InferenceConfig = eqx.field(static=True, default_factory=InferenceConfig)
+
+    def __check_init__(self) -> None:
+        if self.config.start == "regressor" and self.regressor is None:
+            raise UserError("Chains that start at a regressor's prediction need one; or start from noise.")
 
     def energy(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
@@ -122,29 +127,29 @@ class EnergyEnsemble(eqx.Module):
         """One chain through both stages; its end, and the energy there."""
         start_key, latent_key, ambient_key = jax.random.split(key, 3)
         at = lambda x: member(obs, action, self.scale.denormalize(x))  # noqa: E731
-        start = self._start(obs, action, noise, key=start_key)
-        x = start
+        x = start = self._start(obs, action, noise, key=start_key)
         if self.autoencoder is not None and self.config.latent is not None:
             autoencoder = frozen(self.autoencoder)
-            sampler = self.config.latent.build()
             z = autoencoder.encode(x)
             if self.config.start == "noise":
                 z = jax.random.normal(start_key, z.shape)
-            z = sampler(
+                start = self.box.clip(autoencoder.decode(z))
+            z = self.config.latent.build()(
                 lambda z: at(autoencoder.decode(z)), z, noise=noise * self.config.latent.noise, key=latent_key
             )
             x = self.box.clip(autoencoder.decode(z))
-        ambient: Langevin = self.config.ambient.build()
-        x = ambient(at, x, box=self.box, noise=noise * self.config.ambient.noise, key=ambient_key)
+        x = self.config.ambient.build()(
+            at, x, box=self.box, noise=noise * self.config.ambient.noise, key=ambient_key
+        )
         energy = at(x)
         if self.config.descend:
-            x = jnp.where(energy <= at(start), x, start)
-            energy = jnp.minimum(energy, at(start))
+            before = at(start)
+            x, energy = jnp.where(energy <= before, x, start), jnp.minimum(energy, before)
         return self.scale.denormalize(x), energy
 
     def _start(self, obs: Array, action: Array, noise: Array, *, key: PRNGKeyArray) -> Float[Array, " obs"]:
         """Where a chain begins, standardised; without noise at the regressor's mean."""
-        if self.config.start == "noise" or self.regressor is None:
+        if self.regressor is None or self.config.start == "noise":
             return self.box.clip(jax.random.normal(key, obs.shape))
         regressor = frozen(self.regressor)
         sampled = regressor.sample(obs, action, key=key)

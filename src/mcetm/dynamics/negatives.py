@@ -140,4 +140,4 @@ class ProposalNegatives(eqx.Module):
     def _scaled(self, row: Row) -> tuple[Float[Array, " dim"], Float[Array, " dim"]]:
         proposal = frozen(self.proposal)
         mean, std = proposal.predict(row.obs, row.action)
-        return proposal.obs_scale.normalize(mean), std / proposal.obs_scale.std
+        return proposal.inputs.obs.normalize(mean), std / proposal.inputs.obs.std

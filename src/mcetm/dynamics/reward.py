@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.nn.mlp import MLP, Activation
-from mcetm.nn.scaling import Scaling
+from mcetm.nn.scaling import InputScaling, Scaling
 from mcetm.training import EarlyStopping, Saving, fit
 from mcetm.training.batches import Batch
 
@@ -38,20 +38,14 @@ class Head(eqx.Module):
     """A number for a transition, in raw units: a reward, or the log-odds that the task ended."""
 
     network: MLP
-    obs_scale: Scaling
-    action_scale: Scaling
+    inputs: InputScaling
     output_scale: Scaling
 
     def __call__(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
     ) -> Float[Array, ""]:
         """The prediction for one transition."""
-        inputs = [
-            self.obs_scale.normalize(obs),
-            self.action_scale.normalize(action),
-            self.obs_scale.normalize(next_obs),
-        ]
-        return self.output_scale.denormalize(self.network(jnp.concatenate(inputs)))[0]
+        return self.output_scale.denormalize(self.network(self.inputs.triple(obs, action, next_obs)))[0]
 
 
 class LearnedTermination(eqx.Module):
@@ -108,7 +102,7 @@ def _fit(
     network = MLP(inputs, 1, key=init_key, **sizes)
     identity = Scaling(jnp.zeros(1), jnp.ones(1))
     output = Scaling.of(statistics.reward) if target == "reward" else identity
-    head = Head(network, Scaling.of(statistics.obs), Scaling.of(statistics.action), output)
+    head = Head(network, InputScaling.of(statistics.obs, statistics.action), output)
     optimiser = optax.adam(config.learning_rate)
 
     def loss(head: Head, batch: Batch) -> Array:

@@ -50,6 +50,28 @@ class Scaling(eqx.Module):
         return scaled * jax.lax.stop_gradient(self.std) + jax.lax.stop_gradient(self.mean)
 
 
+class InputScaling(eqx.Module):
+    """Scales of what every network on transitions takes: states, next states (the same quantity), actions."""
+
+    obs: Scaling
+    action: Scaling
+
+    @classmethod
+    def of(cls, obs: Moments, action: Moments) -> InputScaling:
+        """From the statistics of a log."""
+        return cls(Scaling.of(obs), Scaling.of(action))
+
+    def pair(self, obs: Float[Array, " obs"], action: Float[Array, " action"]) -> Float[Array, " inputs"]:
+        """(s, a) side by side."""
+        return jnp.concatenate([self.obs.normalize(obs), self.action.normalize(action)])
+
+    def triple(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
+    ) -> Float[Array, " inputs"]:
+        """(s, a, s') side by side."""
+        return jnp.concatenate([self.pair(obs, action), self.obs.normalize(next_obs)])
+
+
 def frozen(tree: _Tree) -> _Tree:
     """The same module, through whose parameters no gradient flows."""
     return jax.tree_util.tree_map(
