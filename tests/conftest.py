@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import jax
 import numpy as np
 import pytest
 
 from mcetm.data import Transitions
+
+# An accidental mix of precisions is an error, not a silent choice.
+jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 _SHARED = Path(os.environ.get("MCETM_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

@@ -5,24 +5,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import Array
 
 from mcetm import UserError
 from mcetm.dynamics.calibrate import CalibrationConfig, Threshold, calibrate, held_out_energies
 from mcetm.dynamics.energy import PlainEnergy
-from mcetm.dynamics.etm import SamplerConfig, state_box
 from mcetm.dynamics.inference import EnergyEnsemble, InferenceConfig, Samples
-from tests.dynamics.test_energy import LOG, SCALE, STATISTICS
+from mcetm.dynamics.langevin import Langevin
+from tests.dynamics.test_energy import LOG, SPACE, STATISTICS
 
 
 def model() -> EnergyEnsemble:
-    members = eqx.filter_vmap(lambda k: PlainEnergy(STATISTICS, width=16, depth=2, key=k))(
+    members = eqx.filter_vmap(lambda k: PlainEnergy(STATISTICS, SPACE, width=16, depth=2, key=k))(
         jax.random.split(jax.random.key(0), 3)
     )
     # Members at different levels: a common threshold would be a lottery.
     bias = members.network.layers[-1].bias + jnp.array([[0.0], [50.0], [-50.0]])
     members = eqx.tree_at(lambda m: m.network.layers[-1].bias, members, bias)
-    config = InferenceConfig(start="noise", latent=None, ambient=SamplerConfig(steps=2))
-    return EnergyEnsemble(members, SCALE, state_box(LOG), None, None, config)
+    config = InferenceConfig(start="noise", latent=None, ambient=Langevin(steps=2))
+    return EnergyEnsemble(members, SPACE, None, None, config)
 
 
 @pytest.mark.parametrize("quantile", [0.8, 0.95])
@@ -42,6 +43,57 @@ def test_the_rules() -> None:
     threshold = Threshold(jnp.array([1.0, 1.5]))
     assert threshold.exceeded(samples).tolist() == [[False, True, True], [True, True, True]]
     assert threshold.exceeded(samples, "minimum").tolist() == [[False] * 3, [True] * 3]
+
+
+def test_one_sample_can_decide_for_all() -> None:
+    samples = Samples(jnp.zeros((2, 2, 1)), jnp.array([[0.0, 2.0], [2.0, 0.0]]))
+    threshold = Threshold(jnp.array([1.0, 1.0]))
+    for chosen, expected in (((0, 1), True), ((1, 1), False)):
+        where = (jnp.asarray(chosen[0]), jnp.asarray(chosen[1]))
+        assert threshold.exceeded(samples, "selected", selected=where).tolist() == [[expected] * 2] * 2
+    with pytest.raises(ValueError, match="which sample"):
+        threshold.exceeded(samples, "selected")
+
+
+class _Shifted(eqx.Module):
+    """An energy plus some c(s, a), which InfoNCE cannot see."""
+
+    energy: PlainEnergy
+    amount: Array
+
+    def __call__(self, obs: Array, action: Array, next_obs: Array) -> Array:
+        return self.energy(obs, action, next_obs) + self.amount * jnp.sin(3 * obs.sum() + action.sum())
+
+    def unit(self, obs: Array, action: Array) -> None:
+        return None
+
+
+@eqx.filter_jit
+def judge(model: EnergyEnsemble, threshold: Threshold, obs: Array, action: Array, keys: Array) -> Array:
+    def one(obs: Array, action: Array, key: Array) -> Array:
+        drawn = model.samples(obs, action, 4, key=key)
+        return threshold.exceeded(drawn, level=threshold.level(model, obs, action))
+
+    return jax.vmap(one)(obs, action, keys)
+
+
+def test_a_relative_threshold_does_not_see_what_info_nce_does_not_see() -> None:
+    """Adding c(s, a) to every member changes plain verdicts, and no relative one."""
+    plain, log = model(), LOG
+    row = jnp.asarray(log.obs[:50]), jnp.asarray(log.action[:50])
+    verdicts: dict[str, list[np.ndarray]] = {"quantile": [], "relative": []}
+    for amount in (0.0, 20.0):
+        members = _Shifted(plain.members, jnp.full(3, amount))  # pyright: ignore[reportArgumentType]
+        shifted = eqx.tree_at(lambda m: m.members, plain, members)
+        for mode, found in verdicts.items():
+            config = CalibrationConfig(mode=mode, quantile=0.8, samples=2, rows=300, references=16)  # pyright: ignore[reportArgumentType]
+            threshold = calibrate(shifted, log, config, key=jax.random.key(0))
+
+            keys = jax.random.split(jax.random.key(1), 50)
+            found.append(np.asarray(judge(shifted, threshold, *row, keys)))
+    assert (verdicts["relative"][0] == verdicts["relative"][1]).mean() > 0.99
+    assert (verdicts["quantile"][0] == verdicts["quantile"][1]).mean() < 0.9
+    assert 0.1 < verdicts["relative"][0].mean() < 0.3
 
 
 def test_absolute_thresholds_are_the_number_given() -> None:

@@ -1,6 +1,7 @@
 """Energies, negatives, training and inference as facts."""
 
 from dataclasses import replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -18,17 +19,15 @@ from mcetm.dynamics.etm import (
     PAPER_EMPO,
     STANDARD,
     EnergyConfig,
-    SamplerConfig,
     energy_loss,
     fit_energy,
-    state_box,
 )
-from mcetm.dynamics.gaussian import Gaussian, GaussianConfig, fit_gaussian
-from mcetm.dynamics.inference import EnergyEnsemble, InferenceConfig
-from mcetm.dynamics.langevin import Langevin, Schedule
+from mcetm.dynamics.gaussian import Gaussian, GaussianConfig, GaussianEnsemble, fit_gaussian
+from mcetm.dynamics.inference import REFINE, EnergyEnsemble, InferenceConfig
+from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder, AutoencoderConfig, fit_autoencoder, reconstruction
-from mcetm.dynamics.negatives import ManifoldNegatives, NoiseNegatives, ProposalNegatives, Row
-from mcetm.nn.scaling import Scaling
+from mcetm.dynamics.negatives import ManifoldNegatives, NoiseNegatives, ProposalNegatives, Row, other_rows
+from mcetm.dynamics.space import Space, Variable
 from mcetm.training.batches import Batch
 
 
@@ -61,16 +60,16 @@ def two_mode_log(rows: int = 4000) -> Transitions:
 
 LOG = circle_log()
 STATISTICS = Statistics.of(LOG)
-SCALE = Scaling.of(STATISTICS.obs)
+SPACE = Space.of(LOG)
 ROW = jax.tree_util.tree_map(lambda x: x[3], Batch.of(LOG))
-SEEN = Row(ROW.obs, ROW.action, SCALE.normalize(ROW.next_obs))
+SEEN = Row(ROW.obs, ROW.action, SPACE.enter(ROW.obs, ROW.next_obs))
 GAUSSIAN = Gaussian(GaussianConfig(width=16, depth=2), STATISTICS, key=jax.random.key(0))
 SMALL = EnergyConfig(members=2, count=4, width=16, depth=2, batch_size=32, steps=20,
-                     latent=SamplerConfig(steps=3), ambient=SamplerConfig(steps=3))  # fmt: skip
+                     latent=Langevin(steps=3), ambient=Langevin(steps=3))  # fmt: skip
 
 
 def plain(seed: int = 0) -> PlainEnergy:
-    return PlainEnergy(STATISTICS, width=16, depth=2, activation="silu", key=jax.random.key(seed))
+    return PlainEnergy(STATISTICS, SPACE, width=16, depth=2, activation="silu", key=jax.random.key(seed))
 
 
 def test_an_anchored_energy_begins_as_its_anchors_negative_log_density() -> None:
@@ -104,11 +103,11 @@ def test_gradients_with_respect_to_the_state_agree_with_differences(kind: str) -
 
 
 def test_the_last_bias_of_a_plain_energy_gets_no_gradient_from_info_nce() -> None:
-    negatives = NoiseNegatives(SamplerConfig(steps=2).build(), state_box(LOG))
+    negatives = NoiseNegatives(SPACE, Langevin(steps=2))
     config = replace(SMALL, negatives="uniform", penalty=0.0)
 
     def loss(energy: PlainEnergy, config: EnergyConfig) -> jax.Array:
-        return energy_loss(energy, negatives, SCALE, ROW, config, key=jax.random.key(0))[0]
+        return energy_loss(energy, negatives, SPACE, ROW, config, key=jax.random.key(0))[0]
 
     without = eqx.filter_grad(lambda e: loss(e, config))(plain())
     assert float(jnp.abs(without.network.layers[-1].bias).max()) < 1e-6
@@ -118,11 +117,11 @@ def test_the_last_bias_of_a_plain_energy_gets_no_gradient_from_info_nce() -> Non
 
 
 def test_the_penalty_has_a_gradient_for_the_parameters_above_the_margin_only() -> None:
-    negatives = ProposalNegatives(GAUSSIAN)
+    negatives = ProposalNegatives(GAUSSIAN, SPACE)
 
     def penalty(energy: PlainEnergy, margin: float) -> jax.Array:
         config = replace(SMALL, margin=margin)
-        return energy_loss(energy, negatives, SCALE, ROW, config, key=jax.random.key(0))[1]["penalty"]
+        return energy_loss(energy, negatives, SPACE, ROW, config, key=jax.random.key(0))[1]["penalty"]
 
     for margin, moves in ((1e-4, True), (1e4, False)):
         gradient = eqx.filter_grad(lambda e, m=margin: penalty(e, m))(plain())
@@ -131,16 +130,16 @@ def test_the_penalty_has_a_gradient_for_the_parameters_above_the_margin_only() -
 
 def test_nothing_is_differentiated_through_the_chains() -> None:
     """The gradient of the loss is the one with the rivals held fixed."""
-    negatives = NoiseNegatives(SamplerConfig(steps=3).build(), state_box(LOG))
+    negatives = NoiseNegatives(SPACE, Langevin(steps=3))
     config, energy, key = replace(SMALL, negatives="uniform"), plain(), jax.random.key(4)
-    at = lambda x: energy(ROW.obs, ROW.action, SCALE.denormalize(x))  # noqa: E731
+    at = lambda x: energy(ROW.obs, ROW.action, SPACE.leave(ROW.obs, x))  # noqa: E731
     rivals = negatives(at, SEEN, config.count, key=key)
 
     class Fixed(eqx.Module):
         def __call__(self, energy: object, row: Row, count: int, *, key: jax.Array) -> jax.Array:
             return rivals
 
-    grad = lambda n: eqx.filter_grad(lambda e: energy_loss(e, n, SCALE, ROW, config, key=key)[0])(energy)  # noqa: E731
+    grad = lambda n: eqx.filter_grad(lambda e: energy_loss(e, n, SPACE, ROW, config, key=key)[0])(energy)  # noqa: E731
     for a, b in zip(*(jax.tree_util.tree_leaves(grad(n)) for n in (negatives, Fixed())), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
@@ -153,13 +152,15 @@ def test_nothing_is_differentiated_through_the_chains() -> None:
 )
 @settings(max_examples=8, deadline=None, derandomize=True)
 def test_manifold_chains_stay_bounded(sigma: float, recovery: float, preset: EnergyConfig, seed: int) -> None:
-    autoencoder = Autoencoder(AutoencoderConfig(latent_dim=2, width=16), 5, key=jax.random.key(seed))
-    box = state_box(LOG)
+    autoencoder = Autoencoder(
+        AutoencoderConfig(latent_dim=2, width=16), SPACE.scale, key=jax.random.key(seed)
+    )
+    box = SPACE.box
     negatives = ManifoldNegatives(
-        autoencoder, preset.latent.build(), preset.ambient.build(), box, (sigma, sigma), recovery
+        autoencoder, SPACE, preset.latent, preset.ambient, (sigma, sigma), recovery=recovery
     )
     energy = plain(seed)
-    at = lambda x: energy(ROW.obs, ROW.action, SCALE.denormalize(x))  # noqa: E731
+    at = lambda x: energy(ROW.obs, ROW.action, SPACE.leave(ROW.obs, x))  # noqa: E731
     rivals = negatives(at, SEEN, 8, key=jax.random.key(seed))
     assert bool(jnp.isfinite(rivals).all())
     assert bool(((rivals >= box.low) & (rivals <= box.high)).all())
@@ -167,21 +168,21 @@ def test_manifold_chains_stay_bounded(sigma: float, recovery: float, preset: Ene
 
 def test_decoded_differences_start_from_the_truth() -> None:
     """With a tiny perturbation and a flat energy `difference` stays at the truth, plain decoding does not."""
-    autoencoder = Autoencoder(AutoencoderConfig(latent_dim=2, width=16), 5, key=jax.random.key(0))
-    still = Langevin(Schedule(1, 1e-9, 1e-9), noise=0.0)
+    autoencoder = Autoencoder(AutoencoderConfig(latent_dim=2, width=16), SPACE.scale, key=jax.random.key(0))
+    still = Langevin(1, 1e-9, 1e-9, noise=0.0)
     flat = lambda x: 0.0 * x.sum()  # noqa: E731
     for difference in (True, False):
         negatives = ManifoldNegatives(
-            autoencoder, still, still, state_box(LOG), (1e-5, 1e-5), 0.0, difference
+            autoencoder, SPACE, still, still, (1e-5, 1e-5), recovery=0.0, difference=difference
         )
         distance = float(jnp.abs(negatives(flat, SEEN, 4, key=jax.random.key(0)) - SEEN.truth).max())
         assert (distance < 1e-3) == difference
 
 
 def test_a_proposals_log_density_is_that_of_its_draws() -> None:
-    negatives = ProposalNegatives(GAUSSIAN, (1.0, 3.0))
+    negatives = ProposalNegatives(GAUSSIAN, SPACE, (1.0, 3.0))
     draws = negatives(lambda x: x.sum(), SEEN, 20_000, key=jax.random.key(0))
-    mean, std = negatives._scaled(SEEN)
+    mean, std = negatives.moments(SEEN)
     # Importance weights of a unit-width Gaussian against the mixture must average to 1.
     log_p = (-0.5 * ((draws - mean) / std) ** 2 - jnp.log(std) - 0.5 * jnp.log(2 * jnp.pi)).sum(axis=1)
     weights = jnp.exp(log_p - negatives.log_density(SEEN, draws))
@@ -190,29 +191,38 @@ def test_a_proposals_log_density_is_that_of_its_draws() -> None:
 
 def test_an_autoencoder_finds_the_circle() -> None:
     train, holdout = LOG.split(0.2)
-    scale = Scaling.of(Statistics.of(train).obs)
     config = AutoencoderConfig(latent_dim=2, width=32, batch_size=128, steps=2500)
-    model, _ = fit_autoencoder(train, scale, config, key=jax.random.key(0))
-    measured = reconstruction(model, scale, holdout)
+    model, _ = fit_autoencoder(train, config, key=jax.random.key(0))
+    measured = reconstruction(model, holdout)
     assert measured.ratio < 0.3, "it forgets far less than a step changes"
-    codes = jax.vmap(lambda x: model.encode(scale.normalize(x)))(Batch.of(train).next_obs)
+    codes = jax.vmap(model.encode)(Batch.of(train).next_obs)
     np.testing.assert_allclose(codes.mean(axis=0), 0.0, atol=1e-3)
     np.testing.assert_allclose(codes.std(axis=0), 1.0, rtol=1e-3)
 
 
 @pytest.mark.parametrize("preset", [PAPER_EMPO, STANDARD, ANCHORED])
 def test_every_recipe_trains_and_samples(preset: EnergyConfig) -> None:
-    config = replace(SMALL, kind=preset.kind, negatives=preset.negatives, activation=preset.activation)
+    config = replace(
+        SMALL,
+        kind=preset.kind,
+        negatives=preset.negatives,
+        activation=preset.activation,
+        variable=preset.variable,
+    )
     train, holdout = LOG.split(0.2)
     small = GaussianConfig(members=2, elites=2, width=16, depth=1, steps=20, batch_size=32)
     regressor, _ = fit_gaussian(train, holdout, small, key=jax.random.key(0))
-    autoencoder = Autoencoder(AutoencoderConfig(latent_dim=2, width=16), 5, key=jax.random.key(0))
-    members, history = fit_energy(
-        train, config, autoencoder=autoencoder, regressor=regressor, key=jax.random.key(1)
+    autoencoder = Autoencoder(AutoencoderConfig(latent_dim=2, width=16), SPACE.scale, key=jax.random.key(0))
+    inference = InferenceConfig(latent=Langevin(steps=2), ambient=Langevin(steps=2))
+    model, history = fit_energy(
+        train,
+        config,
+        autoencoder=autoencoder,
+        regressor=regressor,
+        inference=inference,
+        key=jax.random.key(1),
     )
     assert np.isfinite(history[-1]["loss"]).all()
-    inference = InferenceConfig(latent=SamplerConfig(steps=2), ambient=SamplerConfig(steps=2))
-    model = EnergyEnsemble(members, SCALE, state_box(train), regressor, autoencoder, inference)
     draw = eqx.filter_jit(model.samples)
     samples = draw(ROW.obs, ROW.action, 3, key=jax.random.key(2))
     assert samples.next_obs.shape == (2, 3, 5)
@@ -235,11 +245,11 @@ def test_missing_parts_are_named() -> None:
 
 
 def test_a_start_that_is_not_there_is_refused() -> None:
-    members = eqx.filter_vmap(lambda k: PlainEnergy(STATISTICS, width=8, depth=1, key=k))(
+    members = eqx.filter_vmap(lambda k: PlainEnergy(STATISTICS, SPACE, width=8, depth=1, key=k))(
         jax.random.split(jax.random.key(0), 2)
     )
     with pytest.raises(UserError, match="start from noise"):
-        EnergyEnsemble(members, SCALE, state_box(LOG))
+        EnergyEnsemble(members, SPACE)
 
 
 def test_descent_never_ends_above_its_start() -> None:
@@ -248,14 +258,14 @@ def test_descent_never_ends_above_its_start() -> None:
         GaussianConfig(members=2, elites=2, width=16, depth=1, steps=20),
         key=jax.random.key(0),
     )
-    members = eqx.filter_vmap(lambda k: PlainEnergy(STATISTICS, width=16, depth=2, key=k))(
+    members = eqx.filter_vmap(lambda k: PlainEnergy(STATISTICS, SPACE, width=16, depth=2, key=k))(
         jax.random.split(jax.random.key(0), 2)
     )
-    wild = SamplerConfig(steps=3, first=5.0, last=5.0, noise=3.0, gradient_clip=None, move_clip=None)
+    wild = Langevin(steps=3, first=5.0, last=5.0, noise=3.0, gradient_clip=None, move_clip=None)
     results = {}
     for descend in (True, False):
         config = InferenceConfig(latent=None, ambient=wild, descend=descend)
-        model = EnergyEnsemble(members, SCALE, state_box(LOG), regressor, None, config)
+        model = EnergyEnsemble(members, SPACE, regressor, None, config)
         results[descend] = eqx.filter_jit(model.samples)(
             ROW.obs, ROW.action, 16, key=jax.random.key(1)
         ).energy
@@ -271,11 +281,9 @@ def test_both_modes_are_sampled_where_a_gaussian_averages() -> None:
         key=jax.random.key(0),
     )  # fmt: skip
     config = EnergyConfig(negatives="uniform", members=2, count=8, width=32, depth=2, activation="silu",
-                          batch_size=64, steps=800, ambient=SamplerConfig(steps=10))  # fmt: skip
-    members, _ = fit_energy(train, config, key=jax.random.key(1))
-    scale = Scaling.of(Statistics.of(train).obs)
-    inference = InferenceConfig(start="noise", ambient=SamplerConfig(steps=80, noise=0.5), latent=None)
-    model = EnergyEnsemble(members, scale, state_box(train), None, None, inference)
+                          batch_size=64, steps=800, ambient=Langevin(steps=10))  # fmt: skip
+    inference = InferenceConfig(start="noise", ambient=Langevin(steps=80, noise=0.5), latent=None)
+    model, _ = fit_energy(train, config, inference=inference, key=jax.random.key(1))
     obs, action = jnp.array([0.2]), jnp.zeros(1)
     draw = eqx.filter_jit(model.samples)
     draws = np.asarray(draw(obs, action, 200, key=jax.random.key(2)).next_obs).ravel()
@@ -284,3 +292,111 @@ def test_both_modes_are_sampled_where_a_gaussian_averages() -> None:
     assert 0.2 < (draws > 0).mean() < 0.8, "and both modes are found"
     mean = regressor.predict(obs, action)[0].mean()
     assert abs(float(mean)) < 0.3, "the Gaussian predicts what never happens"
+
+
+def test_other_rows_are_never_the_row_itself() -> None:
+    truths = jnp.arange(8.0)[:, None]
+    for index in (0, 7):
+        drawn = other_rows(truths, jnp.asarray(index), 500, key=jax.random.key(index))
+        assert sorted(set(drawn.ravel().tolist())) == [float(i) for i in range(8) if i != index]
+
+
+def test_other_rows_alone_can_train_an_energy() -> None:
+    model, history = fit_energy(LOG, replace(SMALL, negatives="uniform", count=0, others=6, steps=300),
+                                chunk=100, key=jax.random.key(0))  # fmt: skip
+    # A random pick among seven is right one time in seven; the change of a turn tells much better.
+    assert np.mean(history[-1]["accuracy"]) > 0.4
+    assert model.config.start == "noise", "there is no regressor to start from"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"negatives": "uniform", "count": 0}, "at least one rival"),
+        ({"kind": "anchored", "negatives": "proposal", "others": 2}, "density of every rival"),
+        ({"negatives": "uniform", "others": 32}, "fewer than 32 other rows"),
+    ],
+)
+def test_rivals_that_cannot_be_are_refused(changes: dict[str, Any], words: str) -> None:
+    regressor = GaussianEnsemble(eqx.filter_vmap(lambda k: Gaussian(GaussianConfig(), STATISTICS, key=k))(
+        jax.random.split(jax.random.key(0), 1)), jnp.zeros(1, jnp.int32))  # fmt: skip
+    with pytest.raises(UserError, match=words):
+        fit_energy(LOG, replace(SMALL, **changes), regressor=regressor, key=jax.random.key(0))
+
+
+def test_log_uniform_perturbations_have_every_scale_alike() -> None:
+    negatives = ManifoldNegatives(
+        Autoencoder(AutoencoderConfig(latent_dim=2, width=8), SPACE.scale, key=jax.random.key(0)),
+        SPACE, Langevin(1), Langevin(1), (1e-3, 1.0), "log-uniform",
+    )  # fmt: skip
+    drawn = jax.vmap(negatives._draw_sigma)(jax.random.split(jax.random.key(0), 4000))
+    np.testing.assert_allclose(
+        np.histogram(np.log10(drawn), bins=3, range=(-3, 0))[0] / 4000, 1 / 3, atol=0.04
+    )
+
+
+@pytest.mark.parametrize("variable", ["next_obs", "change"])
+def test_a_space_is_left_as_it_was_entered(variable: Variable) -> None:
+    space = Space.of(LOG, variable)
+    inside = jax.vmap(space.enter)(Batch.of(LOG).obs, Batch.of(LOG).next_obs)
+    assert bool(((inside >= space.box.low) & (inside <= space.box.high)).all())
+    if variable == "change":
+        np.testing.assert_allclose(inside.std(axis=0), 1.0, rtol=1e-3)
+    back = jax.vmap(space.leave)(Batch.of(LOG).obs, inside)
+    np.testing.assert_allclose(back, LOG.next_obs, atol=1e-5)
+
+
+def jump_log(rows: int = 8000) -> Transitions:
+    """s' jumps from −0.5 to 0.5 where s + a crosses 0."""
+    rng = np.random.default_rng(0)
+    obs, action = rng.uniform(-1, 1, (rows, 1)), rng.uniform(-1, 1, (rows, 1))
+    following = np.where(obs + action > 0, 0.5, -0.5) + 0.02 * rng.normal(size=(rows, 1))
+    return Transitions.from_arrays(
+        obs, action, np.zeros(rows), following, np.zeros(rows, bool), np.ones(rows, bool)
+    )
+
+
+def test_a_jump_is_predicted_where_a_regressor_draws_a_slope() -> None:
+    train, holdout = jump_log().split(0.1)
+    regressor, _ = fit_gaussian(
+        train, holdout, GaussianConfig(members=3, elites=3, width=32, depth=2, steps=1000, batch_size=128),
+        key=jax.random.key(0),
+    )  # fmt: skip
+    config = EnergyConfig(negatives="uniform", members=3, count=8, width=32, depth=2, activation="silu",
+                          batch_size=128, steps=1500, ambient=Langevin(steps=10))  # fmt: skip
+    inference = InferenceConfig(start="noise", latent=None, ambient=Langevin(steps=60, noise=0.1))
+    model, _ = fit_energy(train, config, inference=inference, key=jax.random.key(1))
+    obs = jnp.full((64, 1), 0.3)
+    action = jnp.linspace(-0.4, -0.2, 64)[:, None]  # across the jump, at a = −0.3
+
+    def off(predicted: jax.Array) -> np.ndarray:
+        """Distance from the nearer of the two values that s' can have."""
+        return np.asarray(jnp.minimum(jnp.abs(predicted - 0.5), jnp.abs(predicted + 0.5))).ravel()
+
+    pick = lambda o, a, k: model.select(o, a, 8, key=k)  # noqa: E731
+    chosen = eqx.filter_jit(jax.vmap(pick))(obs, action, jax.random.split(jax.random.key(2), 64))
+    regressed = jax.vmap(lambda o, a: regressor.predict(o, a)[0].mean(axis=0))(obs, action)
+    assert off(chosen).max() < 0.15, "always near one of the two values"
+    assert off(regressed).max() > 0.3, "the regressor passes through states that never occur"
+    assert (np.sign(np.asarray(chosen).ravel()) == np.sign(np.asarray(obs + action).ravel())).mean() > 0.85
+
+
+def test_every_energy_model_samples_by_its_key_alone() -> None:
+    """Also: a batch of states gets what each state gets by itself."""
+    members = eqx.filter_vmap(lambda k: PlainEnergy(STATISTICS, SPACE, width=8, depth=1, key=k))(
+        jax.random.split(jax.random.key(0), 2)
+    )
+    anchored = AnchoredEnergy(GAUSSIAN, width=8, depth=1, key=jax.random.key(0))
+    anchored = jax.tree_util.tree_map(lambda x: x[None] if eqx.is_array(x) else x, anchored)
+    short = Langevin(steps=3)
+    noise = InferenceConfig(start="noise", latent=None, ambient=short)
+    for model in (
+        EnergyEnsemble(members, SPACE, config=noise),
+        EnergyEnsemble(anchored, SPACE, config=REFINE),
+    ):
+        data, keys = Batch.of(LOG), jax.random.split(jax.random.key(3), 4)
+        draw = eqx.filter_jit(lambda o, a, k, m=model: m.sample(o, a, key=k))
+        together = eqx.filter_jit(jax.vmap(draw))(data.obs[:4], data.action[:4], keys)
+        alone = jnp.stack([draw(data.obs[i], data.action[i], keys[i]) for i in range(4)])
+        np.testing.assert_allclose(together, alone, rtol=1e-3, atol=1e-4)
+        assert not np.allclose(alone[0], draw(data.obs[0], data.action[0], keys[1]))

@@ -14,6 +14,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from mcetm.nn.mlp import MLP
 from mcetm.training import EarlyStopping, Fit, Saving, fit, over_members
+from mcetm.training.optimise import begin, descend
 
 OPTIMISER = optax.adam(1e-2)
 
@@ -24,7 +25,7 @@ def data() -> Array:
 
 def make(key: PRNGKeyArray) -> Any:
     model = MLP(2, 1, width=8, depth=1, key=key)
-    return model, OPTIMISER.init(eqx.filter(model, eqx.is_array))
+    return model, begin(OPTIMISER, model)
 
 
 def members(count: int) -> Any:
@@ -39,8 +40,7 @@ def step(state: Any, data: Array, *, key: PRNGKeyArray) -> tuple[Any, dict[str, 
     model, moments = state
     rows = data[jax.random.randint(key, (16,), 0, len(data))]
     value, gradient = eqx.filter_value_and_grad(loss)(model, rows)
-    updates, moments = OPTIMISER.update(gradient, moments)
-    return (eqx.apply_updates(model, updates), moments), {"loss": value}
+    return descend(OPTIMISER, model, gradient, moments), {"loss": value}
 
 
 def validate(state: Any) -> dict[str, Array]:

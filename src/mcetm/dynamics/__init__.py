@@ -1,34 +1,31 @@
 """How a next state is predicted: one file per transition model, the sampler, the manifold, calibration."""
 
 from mcetm.dynamics.calibrate import CalibrationConfig, Threshold, calibrate
+from mcetm.dynamics.diffusion import Diffusion, DiffusionConfig, DiffusionEnsemble, fit_diffusion
 from mcetm.dynamics.energy import AnchoredEnergy, Energy, PlainEnergy
-from mcetm.dynamics.etm import (
-    ANCHORED,
-    PAPER,
-    PAPER_EMPO,
-    STANDARD,
-    EnergyConfig,
-    SamplerConfig,
-    fit_energy,
-    state_box,
-)
+from mcetm.dynamics.etm import ANCHORED, PAPER, PAPER_EMPO, STANDARD, EnergyConfig, fit_energy
 from mcetm.dynamics.gaussian import KIT, Gaussian, GaussianConfig, GaussianEnsemble, fit_gaussian
-from mcetm.dynamics.inference import EnergyEnsemble, InferenceConfig, Samples
-from mcetm.dynamics.langevin import Box, Langevin, Schedule
+from mcetm.dynamics.inference import REFINE, EnergyEnsemble, InferenceConfig, Samples
+from mcetm.dynamics.langevin import Box, Langevin
 from mcetm.dynamics.manifold import Autoencoder, AutoencoderConfig, fit_autoencoder, reconstruction
 from mcetm.dynamics.reward import HeadConfig, LearnedTermination, fit_reward, fit_termination
+from mcetm.dynamics.space import Space
 
 __all__ = [
     "ANCHORED",
     "KIT",
     "PAPER",
     "PAPER_EMPO",
+    "REFINE",
     "STANDARD",
     "AnchoredEnergy",
     "Autoencoder",
     "AutoencoderConfig",
     "Box",
     "CalibrationConfig",
+    "Diffusion",
+    "DiffusionConfig",
+    "DiffusionEnsemble",
     "Energy",
     "EnergyConfig",
     "EnergyEnsemble",
@@ -40,16 +37,15 @@ __all__ = [
     "Langevin",
     "LearnedTermination",
     "PlainEnergy",
-    "SamplerConfig",
     "Samples",
-    "Schedule",
+    "Space",
     "Threshold",
     "calibrate",
     "fit_autoencoder",
+    "fit_diffusion",
     "fit_energy",
     "fit_gaussian",
     "fit_reward",
     "fit_termination",
     "reconstruction",
-    "state_box",
 ]

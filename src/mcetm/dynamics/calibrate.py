@@ -2,7 +2,8 @@
 
 InfoNCE leaves the level of an energy free, so a fixed number means nothing across members or runs; a quantile
 of the energies a member reaches on held-out data does. They are taken at *inferred* states, which is what
-the threshold is compared with later.
+the threshold is compared with later. The level may still differ from one (s, a) to the next: the `relative`
+mode measures energies from a level that any c(s, a) moves along with them.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from typing import Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics.inference import EnergyEnsemble, Samples
 from mcetm.errors import UserError
+from mcetm.nn.members import member_count
 from mcetm.training.batches import Batch
 
 Rule = Literal["per-sample", "minimum", "selected"]
@@ -27,11 +29,13 @@ Rule = Literal["per-sample", "minimum", "selected"]
 class CalibrationConfig:
     """How the threshold is found."""
 
-    mode: Literal["quantile", "absolute"] = "quantile"
+    mode: Literal["quantile", "absolute", "relative"] = "quantile"
     quantile: float = 0.99
     """Share of held-out energies below the threshold; the paper's text says 0.95."""
     absolute: float = 0.0
     """The threshold itself, in `absolute` mode (the paper's table)."""
+    references: int = 64
+    """Next states that fix the level of each (s, a) in `relative` mode."""
     samples: int = 10
     rows: int = 5000
     """Held-out rows used at most."""
@@ -42,32 +46,67 @@ class Threshold(eqx.Module):
     """δ_i of each member, and the virtual termination ν it defines (equation 8 of the paper)."""
 
     values: Float[Array, " members"]
+    changes: Float[Array, "references obs"] | None = None
+    """Changes of state that make the reference set of every s; only in `relative` mode."""
 
-    def exceeded(self, samples: Samples, rule: Rule = "per-sample") -> Bool[Array, "members samples"]:
-        """ν for each sample.
+    def level(
+        self, model: EnergyEnsemble, obs: Float[Array, " obs"], action: Float[Array, " action"]
+    ) -> Float[Array, " members"]:
+        """What each member's energies are measured from: −logsumexp(−E) over the reference set, or 0."""
+        if self.changes is None:
+            return jnp.zeros(member_count(model.members))
+        energies = jax.vmap(lambda change: model.energy(obs, action, obs + change))(self.changes)
+        return -jax.nn.logsumexp(-energies, axis=0)
+
+    def exceeded(
+        self,
+        samples: Samples,
+        rule: Rule = "per-sample",
+        *,
+        level: Float[Array, " members"] | None = None,
+        selected: tuple[Int[Array, ""], Int[Array, ""]] | None = None,
+    ) -> Bool[Array, "members samples"]:
+        """ν for each sample, under one of three rules.
 
         `per-sample` tests each by itself, with the member that drew it (the paper's ν); `minimum` tests the
         lowest energy of each member's samples (its definition of the OOD set) and marks all of them alike;
-        `selected` is `per-sample` for callers that keep one sample only.
+        `selected` lets one sample, (member, number), decide for all. `level` is needed in `relative` mode.
         """
-        above = samples.energy > self.values[:, None]
+        if self.changes is not None and level is None:
+            raise ValueError("a relative threshold needs the level of this (s, a): Threshold.level")
+        energy = samples.energy if level is None else samples.energy - level[:, None]
+        above = energy > self.values[:, None]
         if rule == "minimum":
             return jnp.broadcast_to(above.all(axis=1, keepdims=True), above.shape)
+        if rule == "selected":
+            if selected is None:
+                raise ValueError("the rule 'selected' needs to know which sample was selected")
+            return jnp.broadcast_to(above[selected], above.shape)
         return above
 
 
 def held_out_energies(
-    model: EnergyEnsemble, holdout: Transitions, config: CalibrationConfig, *, key: PRNGKeyArray
+    model: EnergyEnsemble,
+    holdout: Transitions,
+    config: CalibrationConfig,
+    threshold: Threshold | None = None,
+    *,
+    key: PRNGKeyArray,
 ) -> Float[Array, "members draws"]:
-    """Energies that each member's own samples end at, over held-out (s, a)."""
+    """Energies that each member's own samples end at, over held-out (s, a), from the threshold's level."""
     rows_key, draw_key = jax.random.split(key)
     data = Batch.of(holdout)
     chosen = jax.random.permutation(rows_key, len(holdout))[: config.rows]
+    threshold = threshold or Threshold(jnp.zeros(member_count(model.members)))
 
     @eqx.filter_jit
     def energies(rows: Array, key: PRNGKeyArray) -> Array:
         batch = data.take(rows)
-        draw = lambda o, a, k: model.samples(o, a, config.samples, key=k).energy  # noqa: E731
+
+        def draw(obs: Array, action: Array, key: PRNGKeyArray) -> Array:
+            drawn = model.samples(obs, action, config.samples, key=key).energy
+            return drawn - threshold.level(model, obs, action)[:, None]
+
         found = jax.vmap(draw)(batch.obs, batch.action, jax.random.split(key, len(rows)))
         return jnp.moveaxis(found, 0, 1).reshape(found.shape[1], -1)
 
@@ -83,7 +122,14 @@ def calibrate(
     config = config or CalibrationConfig()
     if not 0.0 < config.quantile < 1.0:
         raise UserError(f"The quantile must lie between 0 and 1, not {config.quantile}.")
+    members = member_count(model.members)
     if config.mode == "absolute":
-        return Threshold(jnp.full(model.member_count(), config.absolute))
-    energies = held_out_energies(model, holdout, config, key=key)
-    return Threshold(jnp.quantile(energies, config.quantile, axis=1))
+        return Threshold(jnp.full(members, config.absolute))
+    reference_key, draw_key = jax.random.split(key)
+    changes = None
+    if config.mode == "relative":
+        data = Batch.of(holdout).draw(config.references, key=reference_key)
+        changes = data.next_obs - data.obs
+    threshold = Threshold(jnp.zeros(members), changes)
+    energies = held_out_energies(model, holdout, config, threshold, key=draw_key)
+    return Threshold(jnp.quantile(energies, config.quantile, axis=1), changes)

@@ -7,25 +7,45 @@ which a plain energy trained with InfoNCE cannot promise.
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.data.normalize import Statistics
 from mcetm.dynamics.gaussian import Gaussian
+from mcetm.dynamics.space import Space
 from mcetm.nn.mlp import MLP, Activation
 from mcetm.nn.scaling import InputScaling, frozen
 
 
+@runtime_checkable
+class Energy(Protocol):
+    """Anything that gives one transition an energy, and chains a scale to move at."""
+
+    def __call__(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
+    ) -> Float[Array, ""]:
+        """The energy of one transition."""
+        ...
+
+    def unit(self, obs: Float[Array, " obs"], action: Float[Array, " action"]) -> Float[Array, " obs"] | None:
+        """The size of a step near (s, a) in raw units, where the energy knows one."""
+        ...
+
+
 class PlainEnergy(eqx.Module):
-    """E = network(s, a, s'), with s and s' standardised by the same statistics."""
+    """E = network(s, a, x), where x are the coordinates of s' in `space`."""
 
     network: MLP
     inputs: InputScaling
+    space: Space
 
     def __init__(
         self,
         statistics: Statistics,
+        space: Space,
         *,
         width: int = 200,
         depth: int = 4,
@@ -37,12 +57,17 @@ class PlainEnergy(eqx.Module):
             2 * obs_dim + action_dim, 1, width=width, depth=depth, activation=activation, key=key
         )
         self.inputs = InputScaling.of(statistics.obs, statistics.action)
+        self.space = space
 
     def __call__(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
     ) -> Float[Array, ""]:
         """The energy of one transition."""
-        return self.network(self.inputs.triple(obs, action, next_obs))[0]
+        pair = self.inputs.pair(obs, action)
+        return self.network(jnp.concatenate([pair, self.space.enter(obs, next_obs)]))[0]
+
+    def unit(self, obs: Float[Array, " obs"], action: Float[Array, " action"]) -> None:
+        """No scale of its own: chains move in the units of their space."""
 
 
 class AnchoredEnergy(eqx.Module):
@@ -84,5 +109,6 @@ class AnchoredEnergy(eqx.Module):
         inputs = jnp.concatenate([anchor.inputs.triple(obs, action, next_obs), residual])
         return anchor.energy(obs, action, next_obs) + self.correction(inputs)[0]
 
-
-Energy = PlainEnergy | AnchoredEnergy
+    def unit(self, obs: Float[Array, " obs"], action: Float[Array, " action"]) -> Float[Array, " obs"]:
+        """The spread that the anchor expects: in units of it, every direction is equally steep."""
+        return frozen(self.anchor).predict(obs, action)[1]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
@@ -17,8 +16,9 @@ from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics.contrastive import energy_regulariser, gradient_penalty, info_nce, ranking_nce
 from mcetm.dynamics.energy import AnchoredEnergy, Energy, PlainEnergy
-from mcetm.dynamics.gaussian import GaussianEnsemble
-from mcetm.dynamics.langevin import Box, Convention, Langevin, Schedule
+from mcetm.dynamics.gaussian import Gaussian, GaussianEnsemble
+from mcetm.dynamics.inference import REFINE, EnergyEnsemble, InferenceConfig
+from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder
 from mcetm.dynamics.negatives import (
     ManifoldNegatives,
@@ -26,31 +26,16 @@ from mcetm.dynamics.negatives import (
     NoiseNegatives,
     ProposalNegatives,
     Row,
+    other_rows,
 )
+from mcetm.dynamics.space import Space, Variable
 from mcetm.errors import UserError
+from mcetm.nn.members import take_members
 from mcetm.nn.mlp import Activation
-from mcetm.nn.scaling import Scaling, frozen
+from mcetm.nn.scaling import frozen
 from mcetm.training import Saving, fit, over_members
 from mcetm.training.batches import Batch
-
-
-@dataclass(frozen=True)
-class SamplerConfig:
-    """A Langevin sampler as data."""
-
-    steps: int = 20
-    first: float = 0.1
-    last: float = 1e-3
-    power: float = 2.0
-    convention: Convention = "empo"
-    noise: float = 0.5
-    gradient_clip: float | None = 10.0
-    move_clip: float | None = 0.5
-
-    def build(self) -> Langevin:
-        """The sampler itself."""
-        schedule = Schedule(self.steps, self.first, self.last, self.power)
-        return Langevin(schedule, self.convention, self.noise, self.gradient_clip, self.move_clip)
+from mcetm.training.optimise import begin, descend
 
 
 @dataclass(frozen=True)
@@ -60,14 +45,20 @@ class EnergyConfig:
     kind: Literal["plain", "anchored"] = "plain"
     negatives: Literal["uniform", "gaussian", "manifold", "proposal"] = "manifold"
     members: int = 5
+    variable: Variable = "next_obs"
+    """What chains move and a plain energy sees: the next state (the paper) or its change (EMPO)."""
     count: int = 20
     """Rivals per transition."""
+    others: int = 0
+    """Further rivals, taken from the next states of other rows of the minibatch."""
     width: int = 200
     depth: int = 4
     activation: Activation = "relu"
-    latent: SamplerConfig = field(default_factory=lambda: SamplerConfig(steps=30))
-    ambient: SamplerConfig = field(default_factory=lambda: SamplerConfig(steps=20))
+    latent: Langevin = field(default_factory=lambda: Langevin(steps=30))
+    ambient: Langevin = field(default_factory=lambda: Langevin(steps=20))
     sigma: tuple[float, float] = (0.05, 0.3)
+    sigma_law: Literal["uniform", "log-uniform"] = "uniform"
+    """`log-uniform` makes manifold negatives multi-scale: every size of σ in its range alike."""
     recovery: float = 1.0
     difference: bool = False
     margin: float = 5.0
@@ -83,14 +74,16 @@ class EnergyConfig:
 PAPER_EMPO = EnergyConfig()
 """The paper's table with EMPO's meaning: step sizes fall from 0.1 to 1e-3, the noise multiplies the step."""
 PAPER = EnergyConfig(
-    latent=SamplerConfig(30, 1e-3, 1e-3, 1.0, "paper", 0.5, None, 0.5),
-    ambient=SamplerConfig(20, 1e-3, 1e-3, 1.0, "paper", 0.5, None, 0.5),
+    latent=Langevin(30, 1e-3, 1e-3, 1.0, "paper", 0.5, None, 0.5),
+    ambient=Langevin(20, 1e-3, 1e-3, 1.0, "paper", 0.5, None, 0.5),
     reduction="sum",
 )
 """The paper as literally as it can be read: constant steps of 1e-3, √(2ε) noise · 0.5, a summed penalty."""
-STANDARD = EnergyConfig(negatives="uniform", ambient=SamplerConfig(steps=50))
-"""Standard ETM: uniform starts and 50 ambient steps, as in EMPO."""
-ANCHORED = EnergyConfig(kind="anchored", negatives="proposal", activation="silu", margin=100.0, steps=10_000)
+STANDARD = EnergyConfig(negatives="uniform", variable="change", ambient=Langevin(steps=50))
+"""Standard ETM: energies of changes, uniform starts and 50 ambient steps, as in EMPO."""
+ANCHORED = EnergyConfig(
+    kind="anchored", negatives="proposal", variable="change", activation="silu", margin=100.0, steps=10_000
+)
 """Anchored energy with rivals from the widened anchor and ranking NCE."""
 
 
@@ -100,24 +93,19 @@ def fit_energy(
     *,
     autoencoder: Autoencoder | None = None,
     regressor: GaussianEnsemble | None = None,
+    inference: InferenceConfig | None = None,
     key: PRNGKeyArray,
     folder: Path | None = None,
     chunk: int = 1000,
-) -> tuple[Energy, list[dict[str, Any]]]:
-    """Train an ensemble of energies, one module with a leading member axis.
+) -> tuple[EnergyEnsemble, list[dict[str, Any]]]:
+    """Train an ensemble of energies; the model, ready to sample, and the metrics of its training.
 
     Manifold negatives need the autoencoder; the anchored kind and proposal negatives need the regressor,
     whose elites serve the members in turn.
     """
     config = config or EnergyConfig()
-    if config.negatives == "manifold" and autoencoder is None:
-        raise UserError("Manifold negatives need an autoencoder; train one with fit_autoencoder.")
-    if (config.kind == "anchored" or config.negatives == "proposal") and regressor is None:
-        raise UserError(
-            "Anchored energies and proposal negatives need a regressor; train one with fit_gaussian."
-        )
-    statistics = Statistics.of(train)
-    scale, box = Scaling.of(statistics.obs), state_box(train)
+    _check(config, autoencoder, regressor)
+    statistics, space = Statistics.of(train), Space.of(train, config.variable)
     init_key, fit_key = jax.random.split(key)
     optimiser = optax.adam(config.learning_rate)
 
@@ -131,28 +119,33 @@ def fit_energy(
         if config.kind == "anchored":
             energy = AnchoredEnergy(anchor, key=member_key, **sizes)
         else:
-            energy = PlainEnergy(statistics, key=member_key, **sizes)
-        negatives = _negatives(config, box, autoencoder, anchor)
-        return energy, optimiser.init(eqx.filter(energy, eqx.is_inexact_array)), negatives
+            energy = PlainEnergy(statistics, space, key=member_key, **sizes)
+        return energy, begin(optimiser, energy)
 
     keys = jax.random.split(init_key, config.members)
     anchors = None if regressor is None else _anchors(regressor, config.members)
     state = eqx.filter_vmap(make, in_axes=(0, eqx.if_array(0)))(keys, anchors)
 
     def step(state: Any, data: Batch, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
-        energy, moments, negatives = state
-        draw_key, chain_key = jax.random.split(key)
+        energy, moments = state
+        draw_key, chain_key, others_key = jax.random.split(key, 3)
         batch = data.draw(config.batch_size, key=draw_key)
+        negatives = _negatives(config, space, autoencoder, energy, regressor)
         keys = jax.random.split(chain_key, config.batch_size)
+        truths = jax.vmap(space.enter)(batch.obs, batch.next_obs)
+        pick = lambda i, k: other_rows(truths, i, config.others, key=k)  # noqa: E731
+        others = jax.vmap(pick)(jnp.arange(len(batch)), jax.random.split(others_key, len(batch)))
 
         def total(energy: Energy) -> tuple[Array, dict[str, Array]]:
-            one = lambda row, k: energy_loss(energy, negatives, scale, row, config, key=k)  # noqa: E731
-            losses, metrics = jax.vmap(one)(batch, keys)
+            one = lambda row, rivals, k: energy_loss(  # noqa: E731
+                energy, negatives, space, row, config, others=rivals, key=k
+            )
+            losses, metrics = jax.vmap(one)(batch, others, keys)
             return losses.mean(), {name: values.mean() for name, values in metrics.items()}
 
         (loss, metrics), gradient = eqx.filter_value_and_grad(total, has_aux=True)(energy)
-        updates, moments = optimiser.update(gradient, moments)
-        return (eqx.apply_updates(energy, updates), moments, negatives), {"loss": loss, **metrics}
+        energy, moments = descend(optimiser, energy, gradient, moments)
+        return (energy, moments), {"loss": loss, **metrics}
 
     result = fit(
         over_members(step),
@@ -165,24 +158,37 @@ def fit_energy(
         label=f"{config.kind} energy, {config.negatives} negatives",
         watch=("loss", "accuracy"),
     )
-    return result.state[0], result.history
+    if inference is None:
+        inference = REFINE if config.kind == "anchored" else InferenceConfig()
+        if config.kind == "plain" and regressor is None:
+            inference = replace(inference, start="noise")
+    return EnergyEnsemble(result.state[0], space, regressor, autoencoder, inference), result.history
 
 
 def energy_loss(
     energy: Energy,
     negatives: Negatives,
-    scale: Scaling,
+    space: Space,
     row: Batch,
     config: EnergyConfig,
     *,
+    others: Float[Array, "others dim"] | None = None,
     key: PRNGKeyArray,
 ) -> tuple[Float[Array, ""], dict[str, Array]]:
     """Loss of one transition: contrast, gradient penalty, regulariser."""
-    at = lambda model: lambda x: model(row.obs, row.action, scale.denormalize(x))  # noqa: E731
-    seen = Row(row.obs, row.action, scale.normalize(row.next_obs))
-    # Chains run on a frozen copy: nothing is differentiated through them.
-    rivals = negatives(at(frozen(energy)), seen, config.count, key=key)
-    candidates = jax.lax.stop_gradient(jnp.concatenate([seen.truth[None], rivals]))
+    at = lambda model: lambda x: model(row.obs, row.action, space.leave(row.obs, x))  # noqa: E731
+    unit = energy.unit(row.obs, row.action)
+    seen = Row(
+        row.obs,
+        row.action,
+        space.enter(row.obs, row.next_obs),
+        None if unit is None else unit / space.scale.std,
+    )
+    rivals = [] if others is None else [others]
+    if config.count:
+        # Chains run on a frozen copy: nothing is differentiated through them.
+        rivals.append(negatives(at(frozen(energy)), seen, config.count, key=key))
+    candidates = jax.lax.stop_gradient(jnp.concatenate([seen.truth[None], *rivals]))
     values, gradients = jax.vmap(jax.value_and_grad(at(energy)))(candidates)
     # The tiny constant keeps the root differentiable where a gradient vanishes.
     norms = jnp.sqrt((gradients**2).sum(axis=-1) + 1e-12)
@@ -196,34 +202,48 @@ def energy_loss(
     return loss, {"contrast": contrast, "penalty": penalty, "accuracy": accuracy, "slope": norms.mean()}
 
 
-def state_box(train: Transitions, margin: float = 0.1) -> Box:
-    """Where standardised next states lie, with some room around."""
-    scaled = Statistics.of(train).obs.normalize(train.next_obs)
-    low, high = scaled.min(axis=0), scaled.max(axis=0)
-    room = margin * np.maximum(high - low, 1e-3)
-    return Box(jnp.asarray(low - room), jnp.asarray(high + room))
+def _check(config: EnergyConfig, autoencoder: Autoencoder | None, regressor: GaussianEnsemble | None) -> None:
+    if config.negatives == "manifold" and autoencoder is None:
+        raise UserError("Manifold negatives need an autoencoder; train one with fit_autoencoder.")
+    if (config.kind == "anchored" or config.negatives == "proposal") and regressor is None:
+        raise UserError(
+            "Anchored energies and proposal negatives need a regressor; train one with fit_gaussian."
+        )
+    if config.negatives == "proposal" and config.others:
+        raise UserError("Ranking NCE needs the density of every rival; other rows have none (others=0).")
+    if config.count + config.others < 1:
+        raise UserError("An energy needs at least one rival per transition (count or others).")
+    if config.others >= config.batch_size:
+        raise UserError(f"A minibatch of {config.batch_size} has fewer than {config.others} other rows.")
 
 
-def _anchors(regressor: GaussianEnsemble, members: int) -> Any:
+def _anchors(regressor: GaussianEnsemble, members: int) -> Gaussian:
     """One anchor per member: the elites in turn."""
-    chosen = regressor.elites[jnp.arange(members) % len(regressor.elites)]
-    return jax.tree_util.tree_map(
-        lambda leaf: leaf[chosen] if eqx.is_array(leaf) else leaf, regressor.members
-    )
+    return take_members(regressor.members, regressor.elites[jnp.arange(members) % len(regressor.elites)])
 
 
-def _negatives(config: EnergyConfig, box: Box, autoencoder: Autoencoder | None, anchor: Any) -> Negatives:
+def _negatives(
+    config: EnergyConfig,
+    space: Space,
+    autoencoder: Autoencoder | None,
+    energy: Energy,
+    regressor: GaussianEnsemble | None,
+) -> Negatives:
     if config.negatives == "manifold":
         assert autoencoder is not None  # noqa: S101 (checked by the caller)
         return ManifoldNegatives(
             autoencoder,
-            config.latent.build(),
-            config.ambient.build(),
-            box,
+            space,
+            config.latent,
+            config.ambient,
             config.sigma,
+            config.sigma_law,
             config.recovery,
             config.difference,
         )
     if config.negatives == "proposal":
-        return ProposalNegatives(anchor)
-    return NoiseNegatives(config.ambient.build(), box, config.negatives)
+        if isinstance(energy, AnchoredEnergy):
+            return ProposalNegatives(energy.anchor, space)
+        assert regressor is not None  # noqa: S101 (checked by the caller)
+        return ProposalNegatives(take_members(regressor.members, regressor.elites[0]), space)
+    return NoiseNegatives(space, config.ambient, config.negatives)

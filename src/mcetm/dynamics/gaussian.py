@@ -19,10 +19,12 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
+from mcetm.nn.members import take_members
 from mcetm.nn.mlp import MLP, Activation
 from mcetm.nn.scaling import InputScaling, Scaling
 from mcetm.training import EarlyStopping, Saving, fit, over_members
 from mcetm.training.batches import Batch
+from mcetm.training.optimise import begin, descend
 
 
 @dataclass(frozen=True)
@@ -147,9 +149,7 @@ class GaussianEnsemble(eqx.Module):
 
     def of_elites(self) -> Gaussian:
         """The elite members, on a leading axis."""
-        return jax.tree_util.tree_map(
-            lambda leaf: leaf[self.elites] if eqx.is_array(leaf) else leaf, self.members
-        )
+        return take_members(self.members, self.elites)
 
     def predict(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"]
@@ -189,7 +189,7 @@ def fit_gaussian(
 
     def make(member_key: PRNGKeyArray) -> Any:
         member = Gaussian(config, statistics, key=member_key)
-        return member, optimiser.init(eqx.filter(member, eqx.is_inexact_array))
+        return member, begin(optimiser, member)
 
     state = eqx.filter_vmap(make)(jax.random.split(init_key, config.members))
     if config.bootstrap:
@@ -202,8 +202,8 @@ def fit_gaussian(
         rows = jax.random.randint(key, (config.batch_size,), 0, len(data))
         batch = data.take(rest[0][rows] if rest else rows)
         (loss, error), gradient = eqx.filter_value_and_grad(_mean_loss, has_aux=True)(member, batch, config)
-        updates, moments = optimiser.update(gradient, moments)
-        return (eqx.apply_updates(member, updates), moments, *rest), {"loss": loss, "error": error}
+        member, moments = descend(optimiser, member, gradient, moments)
+        return (member, moments, *rest), {"loss": loss, "error": error}
 
     @eqx.filter_jit
     def validate(state: Any) -> dict[str, Array]:

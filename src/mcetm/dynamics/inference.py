@@ -14,13 +14,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
-from mcetm.dynamics.energy import Energy
-from mcetm.dynamics.etm import SamplerConfig
+from mcetm.dynamics.energy import AnchoredEnergy, Energy
 from mcetm.dynamics.gaussian import GaussianEnsemble
-from mcetm.dynamics.langevin import Box
+from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder
+from mcetm.dynamics.space import Space
 from mcetm.errors import UserError
-from mcetm.nn.scaling import Scaling, frozen
+from mcetm.nn.members import member_count, take_members
+from mcetm.nn.scaling import frozen
 
 
 @dataclass(frozen=True)
@@ -28,14 +29,24 @@ class InferenceConfig:
     """How next states are drawn; the steps and the noise are the paper's."""
 
     start: Literal["regressor", "noise"] = "regressor"
-    """Begin at a sample of the regressor, or at Gaussian noise (in latent space where there is one)."""
-    latent: SamplerConfig | None = field(default_factory=lambda: SamplerConfig(steps=30, noise=0.1))
+    """Begin at a sample of the regressor (of its own anchor, for a member that has one), or at Gaussian
+    noise (in latent space where there is one)."""
+    latent: Langevin | None = field(default_factory=lambda: Langevin(steps=30, noise=0.1))
     """None skips the latent stage."""
-    ambient: SamplerConfig = field(default_factory=lambda: SamplerConfig(steps=30, noise=0.1))
+    ambient: Langevin = field(default_factory=lambda: Langevin(steps=30, noise=0.1))
     noise_factors: tuple[float, ...] = (1.0,)
     """Factors on the noise, dealt out to the samples in turn: several make the sampling multi-scale."""
     descend: bool = False
     """Where a chain ends above the energy it started from, keep its start."""
+
+
+REFINE = InferenceConfig(
+    latent=None,
+    ambient=Langevin(
+        steps=30, first=0.2, last=0.02, convention="paper", noise=1.0, gradient_clip=10.0, move_clip=2.0
+    ),
+)
+"""For anchored energies: from a sample of the anchor, Langevin steps in units of the anchor's spread."""
 
 
 class Samples(eqx.Module):
@@ -60,14 +71,14 @@ class EnergyEnsemble(eqx.Module):
 
     members: Energy
     """Leading axis: members."""
-    scale: Scaling
-    box: Box
+    space: Space
     regressor: GaussianEnsemble | None = None
     autoencoder: Autoencoder | None = None
     config: InferenceConfig = eqx.field(static=True, default_factory=InferenceConfig)
 
     def __check_init__(self) -> None:
-        if self.config.start == "regressor" and self.regressor is None:
+        anchored = isinstance(self.members, AnchoredEnergy)
+        if self.config.start == "regressor" and self.regressor is None and not anchored:
             raise UserError("Chains that start at a regressor's prediction need one; or start from noise.")
 
     def energy(
@@ -80,8 +91,8 @@ class EnergyEnsemble(eqx.Module):
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray
     ) -> Samples:
         """`count` next states of every member, with independent starts and noise."""
-        members = self.member_count()
-        keys = jax.vmap(lambda i: jax.random.split(jax.random.fold_in(key, i), count))(jnp.arange(members))
+        members = jnp.arange(member_count(self.members))
+        keys = jax.vmap(lambda i: jax.random.split(jax.random.fold_in(key, i), count))(members)
         factors = jnp.array(
             [self.config.noise_factors[j % len(self.config.noise_factors)] for j in range(count)]
         )
@@ -95,20 +106,13 @@ class EnergyEnsemble(eqx.Module):
         )
         return Samples(states, energies)
 
-    def member_count(self) -> int:
-        """How many members there are."""
-        leaves = jax.tree_util.tree_leaves(eqx.filter(self.members, eqx.is_array))
-        return leaves[0].shape[0]
-
     def sample(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
     ) -> Float[Array, " obs"]:
         """One next state, of a member chosen at random."""
         pick_key, draw_key = jax.random.split(key)
-        chosen = jax.random.randint(pick_key, (), 0, self.member_count())
-        member = jax.tree_util.tree_map(
-            lambda leaf: leaf[chosen] if eqx.is_array(leaf) else leaf, frozen(self.members)
-        )
+        chosen = jax.random.randint(pick_key, (), 0, member_count(self.members))
+        member = take_members(frozen(self.members), chosen)
         return self._draw(member, obs, action, jnp.asarray(1.0), key=draw_key)[0]
 
     def predict(
@@ -121,37 +125,64 @@ class EnergyEnsemble(eqx.Module):
 
         return eqx.filter_vmap(of_member)(frozen(self.members)).mean(axis=0)
 
+    def select(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray
+    ) -> Float[Array, " obs"]:
+        """A point prediction that never averages: the lowest-energy sample of the most typical member.
+
+        Each member proposes the lowest in energy of `count` samples; of these the one nearest to the others
+        is returned, so that between two modes one of them is predicted and not the empty middle.
+        """
+        drawn = self.samples(obs, action, count, key=key)
+        best = jnp.take_along_axis(drawn.next_obs, drawn.energy.argmin(axis=1)[:, None, None], axis=1)[:, 0]
+        apart = jnp.abs((best[:, None] - best) / self.space.scale.std).sum(axis=(1, 2))
+        return best[apart.argmin()]
+
     def _draw(
         self, member: Energy, obs: Array, action: Array, noise: Array, *, key: PRNGKeyArray
     ) -> tuple[Float[Array, " obs"], Float[Array, ""]]:
         """One chain through both stages; its end, and the energy there."""
         start_key, latent_key, ambient_key = jax.random.split(key, 3)
-        at = lambda x: member(obs, action, self.scale.denormalize(x))  # noqa: E731
-        x = start = self._start(obs, action, noise, key=start_key)
+        at = lambda x: member(obs, action, self.space.leave(obs, x))  # noqa: E731
+        x = start = self._start(member, obs, action, noise, key=start_key)
         if self.autoencoder is not None and self.config.latent is not None:
             autoencoder = frozen(self.autoencoder)
-            z = autoencoder.encode(x)
+            decode = lambda z: self.space.enter(obs, autoencoder.decode(z))  # noqa: E731
+            z = autoencoder.encode(self.space.leave(obs, x))
             if self.config.start == "noise":
                 z = jax.random.normal(start_key, z.shape)
-                start = self.box.clip(autoencoder.decode(z))
-            z = self.config.latent.build()(
-                lambda z: at(autoencoder.decode(z)), z, noise=noise * self.config.latent.noise, key=latent_key
-            )
-            x = self.box.clip(autoencoder.decode(z))
-        x = self.config.ambient.build()(
-            at, x, box=self.box, noise=noise * self.config.ambient.noise, key=ambient_key
+                start = self.space.box.clip(decode(z))
+            latent = self.config.latent
+            z = latent(lambda z: at(decode(z)), z, noise=noise * latent.noise, key=latent_key)
+            x = self.space.box.clip(decode(z))
+        unit = member.unit(obs, action)
+        ambient = self.config.ambient
+        x = ambient(
+            at,
+            x,
+            box=self.space.box,
+            unit=None if unit is None else unit / self.space.scale.std,
+            noise=noise * ambient.noise,
+            key=ambient_key,
         )
         energy = at(x)
         if self.config.descend:
             before = at(start)
             x, energy = jnp.where(energy <= before, x, start), jnp.minimum(energy, before)
-        return self.scale.denormalize(x), energy
+        return self.space.leave(obs, x), energy
 
-    def _start(self, obs: Array, action: Array, noise: Array, *, key: PRNGKeyArray) -> Float[Array, " obs"]:
-        """Where a chain begins, standardised; without noise at the regressor's mean."""
-        if self.regressor is None or self.config.start == "noise":
-            return self.box.clip(jax.random.normal(key, obs.shape))
-        regressor = frozen(self.regressor)
-        sampled = regressor.sample(obs, action, key=key)
-        mean = regressor.predict(obs, action)[0].mean(axis=0)
-        return self.scale.normalize(jnp.where(noise > 0.0, sampled, mean))
+    def _start(
+        self, member: Energy, obs: Array, action: Array, noise: Array, *, key: PRNGKeyArray
+    ) -> Float[Array, " obs"]:
+        """Where a chain begins; without noise at the regressor's mean."""
+        if self.config.start == "noise":
+            return self.space.box.clip(jax.random.normal(key, obs.shape))
+        if isinstance(member, AnchoredEnergy):
+            mean, std = member.anchor.predict(obs, action)
+            sampled = mean + std * jax.random.normal(key, mean.shape)
+        else:
+            assert self.regressor is not None  # noqa: S101 (checked when the model was made)
+            regressor = frozen(self.regressor)
+            mean = regressor.predict(obs, action)[0].mean(axis=0)
+            sampled = regressor.sample(obs, action, key=key)
+        return self.space.enter(obs, jnp.where(noise > 0.0, sampled, mean))

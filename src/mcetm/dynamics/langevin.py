@@ -11,6 +11,7 @@ With g the energy's gradient, w standard normal and ε the step size of the mome
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 import equinox as eqx
@@ -21,22 +22,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 Convention = Literal["paper", "empo"]
 Energy = Callable[[Float[Array, " dim"]], Float[Array, ""]]
-
-
-class Schedule(eqx.Module):
-    """Step sizes that go polynomially from `first` to `last`; constant where the two are equal."""
-
-    steps: int = eqx.field(static=True)
-    first: float = eqx.field(static=True)
-    last: float = eqx.field(static=True)
-    power: float = eqx.field(static=True, default=2.0)
-
-    def sizes(self) -> Float[Array, " steps"]:
-        """All step sizes; a single step has size `first`."""
-        # In double precision on the host: a device may divide so that the last share is not quite 1.
-        share = np.arange(self.steps) / max(1, self.steps - 1)
-        sizes = (self.first - self.last) * (1.0 - share) ** self.power + self.last
-        return jnp.asarray(sizes, jnp.float32)
 
 
 class Box(eqx.Module):
@@ -50,17 +35,29 @@ class Box(eqx.Module):
         return jnp.clip(x, jax.lax.stop_gradient(self.low), jax.lax.stop_gradient(self.high))
 
 
-class Langevin(eqx.Module):
-    """How a chain moves; the energy and the starting point are given when it runs."""
+@dataclass(frozen=True)
+class Langevin:
+    """How a chain moves, as plain settings; the energy and the starting point are given when it runs."""
 
-    schedule: Schedule
-    convention: Convention = eqx.field(static=True, default="empo")
-    noise: float = eqx.field(static=True, default=1.0)
+    steps: int = 20
+    first: float = 0.1
+    """The first step size; sizes go polynomially to the last one and are constant where both are equal."""
+    last: float = 1e-3
+    power: float = 2.0
+    convention: Convention = "empo"
+    noise: float = 0.5
     """Factor on the noise; 0 makes it plain descent."""
-    gradient_clip: float | None = eqx.field(static=True, default=None)
+    gradient_clip: float | None = 10.0
     """Largest absolute component of a gradient."""
-    move_clip: float | None = eqx.field(static=True, default=None)
+    move_clip: float | None = 0.5
     """Largest absolute component of a move (the paper's "delta clip")."""
+
+    def sizes(self) -> Float[Array, " steps"]:
+        """All step sizes; a single step has size `first`."""
+        # In double precision on the host: a device may divide so that the last share is not quite 1.
+        share = np.arange(self.steps) / max(1, self.steps - 1)
+        sizes = (self.first - self.last) * (1.0 - share) ** self.power + self.last
+        return jnp.asarray(sizes, jnp.float32)
 
     def __call__(
         self,
@@ -69,7 +66,7 @@ class Langevin(eqx.Module):
         *,
         box: Box | None = None,
         pull: tuple[Float[Array, " dim"], Float[Array, ""]] | None = None,
-        precondition: Float[Array, " dim"] | None = None,
+        unit: Float[Array, " dim"] | None = None,
         noise: Float[Array, ""] | float | None = None,
         key: PRNGKeyArray,
     ) -> Float[Array, " dim"]:
@@ -77,35 +74,35 @@ class Langevin(eqx.Module):
 
         `pull = (centre, stiffness)` adds stiffness/2 · ‖x − centre‖² to the energy. It is integrated
         implicitly, so that chains stay bounded however stiff it is: an explicit step diverges once
-        ε · stiffness exceeds 2. `precondition` scales steps per component (and the paper's noise by its
-        root); `noise` overrides the sampler's own factor.
+        ε · stiffness exceeds 2. `unit` preconditions: the chain runs in x / unit, so that steps, noise and
+        clips are in these units. `noise` overrides the sampler's own factor.
         """
+        scale = jnp.ones_like(start) if unit is None else jax.lax.stop_gradient(unit)
         gradient = jax.grad(energy)
-        scale = jnp.ones_like(start) if precondition is None else precondition
         amount = self.noise if noise is None else noise
 
         def move(x: Array, inputs: tuple[Array, Array]) -> tuple[Array, None]:
             size, step_key = inputs
-            g = gradient(x)
+            g = scale * gradient(x)
             if self.gradient_clip is not None:
                 g = jnp.clip(g, -self.gradient_clip, self.gradient_clip)
             w = jax.random.normal(step_key, x.shape)
             if self.convention == "paper":
-                drift = size * scale
-                delta = -drift * g + jnp.sqrt(2.0 * drift) * amount * w
+                drift = size
+                delta = -drift * g + jnp.sqrt(2.0 * size) * amount * w
             else:
-                drift = 0.5 * size * scale
-                delta = -drift * g - size * scale * amount * w
+                drift = 0.5 * size
+                delta = -drift * g - size * amount * w
             if pull is not None:
                 centre, stiffness = pull
                 # Backward Euler for the quadratic term: (x + delta + h · centre) / (1 + h).
-                h = drift * stiffness
-                delta = (delta + h * (centre - x)) / (1.0 + h)
+                h = drift * stiffness * scale**2
+                delta = (delta + h * (centre - x) / scale) / (1.0 + h)
             if self.move_clip is not None:
                 delta = jnp.clip(delta, -self.move_clip, self.move_clip)
-            x = x + delta
+            x = x + scale * delta
             return (x if box is None else box.clip(x)), None
 
-        keys = jax.random.split(key, self.schedule.steps)
-        end, _ = jax.lax.scan(move, jax.lax.stop_gradient(start), (self.schedule.sizes(), keys))
+        keys = jax.random.split(key, self.steps)
+        end, _ = jax.lax.scan(move, jax.lax.stop_gradient(start), (self.sizes(), keys))
         return jax.lax.stop_gradient(end)

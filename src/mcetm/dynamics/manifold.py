@@ -12,12 +12,13 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.data.normalize import Normalizer
+from mcetm.data.normalize import Normalizer, Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.nn.mlp import MLP
 from mcetm.nn.scaling import Scaling
 from mcetm.training import Saving, fit
 from mcetm.training.batches import Batch
+from mcetm.training.optimise import begin, descend
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class AutoencoderConfig:
 
 
 class Autoencoder(eqx.Module):
-    """f_e and f_d between standardised states and standardised codes, one example at a time.
+    """f_e and f_d between next states and standardised codes, one example at a time, in raw units.
 
     Codes have mean 0 and spread 1 over the data, so that a noise scale σ means the same for every latent
     dimension and every dataset.
@@ -42,22 +43,29 @@ class Autoencoder(eqx.Module):
 
     encoder: MLP
     decoder: MLP
+    state_scale: Scaling
     code_scale: Scaling
 
-    def __init__(self, config: AutoencoderConfig, dim: int, *, key: PRNGKeyArray) -> None:
+    def __init__(self, config: AutoencoderConfig, state_scale: Scaling, *, key: PRNGKeyArray) -> None:
         down, up = jax.random.split(key)
+        dim = state_scale.mean.shape[-1]
         sizes: dict[str, Any] = {"width": config.width, "depth": config.depth}
         self.encoder = MLP(dim, config.latent_dim, key=down, **sizes)
         self.decoder = MLP(config.latent_dim, dim, key=up, **sizes)
+        self.state_scale = state_scale
         self.code_scale = Scaling(jnp.zeros(config.latent_dim), jnp.ones(config.latent_dim))
 
-    def encode(self, x: Float[Array, " dim"]) -> Float[Array, " latent"]:
-        """f_e: the standardised code of a standardised state."""
-        return self.code_scale.normalize(self.encoder(x))
+    def encode(self, state: Float[Array, " dim"]) -> Float[Array, " latent"]:
+        """f_e: the code of a state."""
+        return self.code_scale.normalize(self.encoder(self.state_scale.normalize(state)))
 
-    def decode(self, z: Float[Array, " latent"]) -> Float[Array, " dim"]:
-        """f_d: the standardised state of a standardised code."""
-        return self.decoder(self.code_scale.denormalize(z))
+    def decode(self, code: Float[Array, " latent"]) -> Float[Array, " dim"]:
+        """f_d: the state of a code."""
+        return self.state_scale.denormalize(self.decoder(self.code_scale.denormalize(code)))
+
+    def residual(self, state: Float[Array, " dim"]) -> Float[Array, " dim"]:
+        """What encoding and decoding changes, in units of the states' spread."""
+        return self.state_scale.normalize(self.decode(self.encode(state))) - self.state_scale.normalize(state)
 
 
 @dataclass(frozen=True)
@@ -77,32 +85,31 @@ class Reconstruction:
 
 def fit_autoencoder(
     train: Transitions,
-    scale: Scaling,
     config: AutoencoderConfig | None = None,
     *,
     key: PRNGKeyArray,
     folder: Path | None = None,
 ) -> tuple[Autoencoder, list[dict[str, Any]]]:
-    """Train on the next states of a log, standardised by `scale`, then standardise the codes."""
+    """Train on the next states of a log, then standardise the codes."""
     config = config or AutoencoderConfig()
     init_key, fit_key = jax.random.split(key)
     optimiser = optax.adam(optax.cosine_decay_schedule(config.learning_rate, config.steps))
-    model = Autoencoder(config, train.obs_dim, key=init_key)
-    states = jax.vmap(scale.normalize)(Batch.of(train).next_obs)
+    model = Autoencoder(config, Scaling.of(Statistics.of(train).obs), key=init_key)
+    states = Batch.of(train).next_obs
 
     def loss(model: Autoencoder, batch: Array) -> Array:
-        return ((jax.vmap(lambda x: model.decode(model.encode(x)))(batch) - batch) ** 2).mean()
+        return (jax.vmap(model.residual)(batch) ** 2).mean()
 
     def step(state: Any, data: Array, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
         model, moments = state
         batch = data[jax.random.randint(key, (config.batch_size,), 0, len(data))]
         value, gradient = eqx.filter_value_and_grad(loss)(model, batch)
-        updates, moments = optimiser.update(gradient, moments)
-        return (eqx.apply_updates(model, updates), moments), {"loss": value}
+        model, moments = descend(optimiser, model, gradient, moments)
+        return (model, moments), {"loss": value}
 
     result = fit(
         step,
-        (model, optimiser.init(eqx.filter(model, eqx.is_inexact_array))),
+        (model, begin(optimiser, model)),
         states,
         steps=config.steps,
         key=fit_key,
@@ -110,15 +117,14 @@ def fit_autoencoder(
         label="autoencoder",
     )
     model = result.state[0]
-    codes = jax.vmap(model.encoder)(states)
+    codes = jax.vmap(model.encode)(states)
     model = eqx.tree_at(lambda m: m.code_scale, model, Scaling.of(Normalizer.of(jax.device_get(codes))))
     return model, result.history
 
 
-def reconstruction(model: Autoencoder, scale: Scaling, transitions: Transitions) -> Reconstruction:
+def reconstruction(model: Autoencoder, transitions: Transitions) -> Reconstruction:
     """Measure a trained autoencoder on a log, usually the hold-out."""
     batch = Batch.of(transitions)
-    following = jax.vmap(scale.normalize)(batch.next_obs)
-    change = following - jax.vmap(scale.normalize)(batch.obs)
-    error = jax.vmap(lambda x: model.decode(model.encode(x)))(following) - following
+    error = jax.vmap(model.residual)(batch.next_obs)
+    change = (batch.next_obs - batch.obs) / model.state_scale.std
     return Reconstruction(float(jnp.sqrt((error**2).mean())), float(jnp.sqrt((change**2).mean())))

@@ -1,6 +1,7 @@
-"""Where an energy's rivals come from: noise, the manifold around the truth, or a known proposal.
+"""Where an energy's rivals come from: noise, the manifold around the truth, a known proposal, other rows.
 
-Everything here lives in standardised states x; `energy(x)` is E of one (s, a) at the state that x stands for.
+Everything here lives in the coordinates x of a `Space`; `energy(x)` is E of one (s, a) at the state that x
+stands for.
 """
 
 from __future__ import annotations
@@ -10,21 +11,23 @@ from typing import Literal, Protocol, runtime_checkable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from mcetm.dynamics.gaussian import Gaussian
-from mcetm.dynamics.langevin import Box, Langevin
 from mcetm.dynamics.langevin import Energy as StateEnergy
+from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder
+from mcetm.dynamics.space import Space
 from mcetm.nn.scaling import frozen
 
 
 class Row(eqx.Module):
-    """One transition as the negatives see it: the pair (s, a) in raw units, the truth standardised."""
+    """One transition as the negatives see it: (s, a) in raw units, the truth and the chains' unit in x."""
 
     obs: Float[Array, " dim"]
     action: Float[Array, " action"]
     truth: Float[Array, " dim"]
+    unit: Float[Array, " dim"] | None = None
 
 
 @runtime_checkable
@@ -34,15 +37,15 @@ class Negatives(Protocol):
     def __call__(
         self, energy: StateEnergy, row: Row, count: int, *, key: PRNGKeyArray
     ) -> Float[Array, "count dim"]:
-        """`count` rivals, standardised."""
+        """`count` rivals."""
         ...
 
 
 class NoiseNegatives(eqx.Module):
     """Standard ETM: chains that start from noise and descend the energy."""
 
-    sampler: Langevin
-    box: Box
+    space: Space
+    sampler: Langevin = eqx.field(static=True)
     start: Literal["uniform", "gaussian"] = eqx.field(static=True, default="uniform")
 
     def __call__(
@@ -50,12 +53,12 @@ class NoiseNegatives(eqx.Module):
     ) -> Float[Array, "count dim"]:
         """`count` rivals, wherever the truth lies."""
         start_key, chain_key = jax.random.split(key)
-        shape = (count, row.truth.shape[0])
+        shape, box = (count, row.truth.shape[0]), self.space.box
         if self.start == "uniform":
-            starts = jax.random.uniform(start_key, shape, minval=self.box.low, maxval=self.box.high)
+            starts = jax.random.uniform(start_key, shape, minval=box.low, maxval=box.high)
         else:
-            starts = self.box.clip(jax.random.normal(start_key, shape))
-        run = lambda x, k: self.sampler(energy, x, box=self.box, key=k)  # noqa: E731
+            starts = box.clip(jax.random.normal(start_key, shape))
+        run = lambda x, k: self.sampler(energy, x, box=box, unit=row.unit, key=k)  # noqa: E731
         return jax.vmap(run)(starts, jax.random.split(chain_key, count))
 
 
@@ -65,17 +68,18 @@ class ManifoldNegatives(eqx.Module):
     z̃ = f_e(s') + σ ε; then a latent chain from z̃ under H̃(z) = E(f_d(z)) + w/(2σ²) ‖z − z̃‖²; then an ambient
     chain from f_d(z⁻) under Ẽ(s') = E(s') + w/(2σ²) ‖f_e(s') − z̃‖². The paper gives neither σ nor a weight
     other than 1; MPDR, where this comes from, draws σ from [0.05, 0.3] and has w = 1e-4 or 0. σ is drawn anew
-    for each rival.
+    for each rival: uniformly, or (`log-uniform`) at every scale alike.
 
     With `difference`, f_d(z⁻) − f_d(f_e(s')) is added to the truth: a move along the manifold without the
     decoder's own error, by which a decoded rival could otherwise be told from the truth.
     """
 
     autoencoder: Autoencoder
-    latent: Langevin
-    ambient: Langevin
-    box: Box
+    space: Space
+    latent: Langevin = eqx.field(static=True)
+    ambient: Langevin = eqx.field(static=True)
     sigma: tuple[float, float] = eqx.field(static=True, default=(0.05, 0.3))
+    sigma_law: Literal["uniform", "log-uniform"] = eqx.field(static=True, default="uniform")
     recovery: float = eqx.field(static=True, default=1.0)
     """w, the weight of the recovery term."""
     difference: bool = eqx.field(static=True, default=False)
@@ -85,29 +89,35 @@ class ManifoldNegatives(eqx.Module):
     ) -> Float[Array, "count dim"]:
         """`count` rivals of the truth, each with a perturbation of its own."""
         autoencoder = frozen(self.autoencoder)
-        code = autoencoder.encode(row.truth)
-        offset = row.truth - autoencoder.decode(code) if self.difference else jnp.zeros_like(row.truth)
+        encode = lambda x: autoencoder.encode(self.space.leave(row.obs, x))  # noqa: E731
+        decode = lambda z: self.space.enter(row.obs, autoencoder.decode(z))  # noqa: E731
+        code = encode(row.truth)
+        offset = row.truth - decode(code) if self.difference else jnp.zeros_like(row.truth)
 
         def rival(key: PRNGKeyArray) -> Float[Array, " dim"]:
             sigma_key, noise_key, latent_key, ambient_key = jax.random.split(key, 4)
-            sigma = jax.random.uniform(sigma_key, minval=self.sigma[0], maxval=self.sigma[1])
+            sigma = self._draw_sigma(sigma_key)
             perturbed = code + sigma * jax.random.normal(noise_key, code.shape)
             stiffness = self.recovery / sigma**2
             z = self.latent(
-                lambda z: energy(autoencoder.decode(z) + offset),
-                perturbed,
-                pull=(perturbed, stiffness),
-                key=latent_key,
+                lambda z: energy(decode(z) + offset), perturbed, pull=(perturbed, stiffness), key=latent_key
             )
             # In state space the recovery term is not quadratic; the sampler's clips and box bound it.
             return self.ambient(
-                lambda x: energy(x) + 0.5 * stiffness * ((autoencoder.encode(x) - perturbed) ** 2).sum(),
-                self.box.clip(autoencoder.decode(z) + offset),
-                box=self.box,
+                lambda x: energy(x) + 0.5 * stiffness * ((encode(x) - perturbed) ** 2).sum(),
+                self.space.box.clip(decode(z) + offset),
+                box=self.space.box,
+                unit=row.unit,
                 key=ambient_key,
             )
 
         return jax.vmap(rival)(jax.random.split(key, count))
+
+    def _draw_sigma(self, key: PRNGKeyArray) -> Float[Array, ""]:
+        low, high = jnp.asarray(self.sigma)
+        if self.sigma_law == "uniform":
+            return jax.random.uniform(key, minval=low, maxval=high)
+        return jnp.exp(jax.random.uniform(key, minval=jnp.log(low), maxval=jnp.log(high)))
 
 
 class ProposalNegatives(eqx.Module):
@@ -117,13 +127,14 @@ class ProposalNegatives(eqx.Module):
     """
 
     proposal: Gaussian
+    space: Space
     widths: tuple[float, ...] = eqx.field(static=True, default=(1.0, 2.0, 4.0, 8.0))
 
     def __call__(
         self, energy: StateEnergy, row: Row, count: int, *, key: PRNGKeyArray
     ) -> Float[Array, "count dim"]:
         """`count` draws, each of a width chosen at random."""
-        mean, std = self._scaled(row)
+        mean, std = self.moments(row)
         width_key, noise_key = jax.random.split(key)
         widths = jax.random.choice(width_key, jnp.array(self.widths), (count, 1))
         return mean + widths * std * jax.random.normal(noise_key, (count, row.truth.shape[0]))
@@ -131,13 +142,21 @@ class ProposalNegatives(eqx.Module):
     def log_density(
         self, row: Row, candidates: Float[Array, "candidates dim"]
     ) -> Float[Array, " candidates"]:
-        """Log q of each candidate, as a density over standardised states."""
-        mean, std = self._scaled(row)
+        """Log q of each candidate, as a density over x."""
+        mean, std = self.moments(row)
         scale = jnp.array(self.widths)[:, None, None] * std
         normal = -0.5 * ((candidates - mean) / scale) ** 2 - jnp.log(scale) - 0.5 * jnp.log(2 * jnp.pi)
-        return jax.nn.logsumexp(normal.sum(axis=-1), axis=0) - jnp.log(len(self.widths))
+        return jax.nn.logsumexp(normal.sum(axis=-1), axis=0) - jnp.log(float(len(self.widths)))
 
-    def _scaled(self, row: Row) -> tuple[Float[Array, " dim"], Float[Array, " dim"]]:
-        proposal = frozen(self.proposal)
-        mean, std = proposal.predict(row.obs, row.action)
-        return proposal.inputs.obs.normalize(mean), std / proposal.inputs.obs.std
+    def moments(self, row: Row) -> tuple[Float[Array, " dim"], Float[Array, " dim"]]:
+        """Mean and spread of the proposal at width 1."""
+        mean, std = frozen(self.proposal).predict(row.obs, row.action)
+        return self.space.enter(row.obs, mean), std / self.space.scale.std
+
+
+def other_rows(
+    truths: Float[Array, "rows dim"], index: Int[Array, ""], count: int, *, key: PRNGKeyArray
+) -> Float[Array, "count dim"]:
+    """The truths of other rows of a minibatch as rivals of row `index`: true somewhere, hardly here."""
+    away = jax.random.randint(key, (count,), 1, truths.shape[0])
+    return truths[(index + away) % truths.shape[0]]

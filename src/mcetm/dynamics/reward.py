@@ -18,6 +18,7 @@ from mcetm.nn.mlp import MLP, Activation
 from mcetm.nn.scaling import InputScaling, Scaling
 from mcetm.training import EarlyStopping, Saving, fit
 from mcetm.training.batches import Batch
+from mcetm.training.optimise import begin, descend
 
 
 @dataclass(frozen=True)
@@ -115,8 +116,8 @@ def _fit(
     def step(state: Any, data: Batch, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
         head, moments = state
         value, gradient = eqx.filter_value_and_grad(loss)(head, data.draw(config.batch_size, key=key))
-        updates, moments = optimiser.update(gradient, moments)
-        return (eqx.apply_updates(head, updates), moments), {"loss": value}
+        head, moments = descend(optimiser, head, gradient, moments)
+        return (head, moments), {"loss": value}
 
     held = Batch.of(holdout)
 
@@ -126,7 +127,7 @@ def _fit(
 
     result = fit(
         step,
-        (head, optimiser.init(eqx.filter(head, eqx.is_inexact_array))),
+        (head, begin(optimiser, head)),
         Batch.of(train),
         steps=config.steps,
         key=fit_key,

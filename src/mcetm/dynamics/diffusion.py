@@ -1,0 +1,211 @@
+"""A conditional diffusion model of the next state: the paper's third rival.
+
+The parametrisation and noise levels are EDM's (Karras et al., 2022); the sampler is the two-step multistep
+solver of DPM-Solver++ (Lu et al., 2022), which needs one network call per step. With x the change
+s' − s in units of its spread, the denoiser D(x + σ n; σ, s, a) ≈ E[x | x + σ n, s, a] is a network behind
+fixed skip, in and out scales that keep its inputs and targets at spread 1 for every σ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from mcetm.data.normalize import Statistics
+from mcetm.data.transitions import Transitions
+from mcetm.nn.members import member_count, take_members
+from mcetm.nn.mlp import MLP, Activation
+from mcetm.nn.scaling import InputScaling, Scaling
+from mcetm.training import Saving, fit, over_members
+from mcetm.training.batches import Batch
+from mcetm.training.optimise import begin, descend
+
+_WAVES = 8
+"""Sine and cosine features of log σ."""
+
+
+@dataclass(frozen=True)
+class DiffusionConfig:
+    """Settings; noise levels are in units of the change's spread."""
+
+    members: int = 1
+    width: int = 256
+    depth: int = 4
+    activation: Activation = "silu"
+    sigma_min: float = 0.002
+    sigma_max: float = 10.0
+    rho: float = 7.0
+    """How the sampler's levels crowd towards small noise (EDM's value)."""
+    sampler_steps: int = 18
+    """Network calls per sample. On a Gaussian law 18 err by 5 % in the spread, 10 by 11 %."""
+    level_mean: float = -1.2
+    level_std: float = 1.2
+    """Training levels σ are log-normal; mean and spread of log σ (EDM's)."""
+    average: float = 0.999
+    """Decay of the running average of weights that is used for sampling; it warms up over the first steps."""
+    batch_size: int = 1024
+    learning_rate: float = 1e-3
+    steps: int = 100_000
+
+
+class Diffusion(eqx.Module):
+    """One member: a denoiser of scaled changes, and its sampler."""
+
+    network: MLP
+    inputs: InputScaling
+    change_scale: Scaling
+    config: DiffusionConfig = eqx.field(static=True)
+
+    def __init__(self, config: DiffusionConfig, statistics: Statistics, *, key: PRNGKeyArray) -> None:
+        obs_dim, action_dim = len(statistics.obs.mean), len(statistics.action.mean)
+        self.network = MLP(
+            2 * obs_dim + action_dim + 2 * _WAVES,
+            obs_dim,
+            width=config.width,
+            depth=config.depth,
+            activation=config.activation,
+            key=key,
+        )
+        self.inputs = InputScaling.of(statistics.obs, statistics.action)
+        self.change_scale = Scaling.of(statistics.change)
+        self.config = config
+
+    def denoise(
+        self,
+        x: Float[Array, " obs"],
+        sigma: Float[Array, ""],
+        obs: Float[Array, " obs"],
+        action: Float[Array, " action"],
+    ) -> Float[Array, " obs"]:
+        """D(x; σ, s, a): the mean of what x was before noise of size σ was added."""
+        level = sigma**2 + 1.0  # variance of x, as the clean change has spread 1
+        return x / level + sigma / jnp.sqrt(level) * self._raw(x / jnp.sqrt(level), sigma, obs, action)
+
+    def loss(self, row: Batch, *, key: PRNGKeyArray) -> Float[Array, ""]:
+        """Squared error of the network's own target at a random noise level: every level counts alike."""
+        level_key, noise_key = jax.random.split(key)
+        clean = self.change_scale.normalize(row.next_obs - row.obs)
+        log_sigma = self.config.level_mean + self.config.level_std * jax.random.normal(level_key)
+        sigma = jnp.exp(log_sigma)
+        noisy = clean + sigma * jax.random.normal(noise_key, clean.shape)
+        level = sigma**2 + 1.0
+        target = (clean - noisy / level) * jnp.sqrt(level) / sigma
+        raw = self._raw(noisy / jnp.sqrt(level), sigma, row.obs, row.action)
+        return ((raw - target) ** 2).mean()
+
+    def sample(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
+    ) -> Float[Array, " obs"]:
+        """One next state."""
+        return self._integrate(jax.random.normal(key, obs.shape), obs, action)
+
+    def predict(self, obs: Float[Array, " obs"], action: Float[Array, " action"]) -> Float[Array, " obs"]:
+        """A point prediction: where the sampler leads from the middle of its noise."""
+        return self._integrate(jnp.zeros_like(obs), obs, action)
+
+    def levels(self) -> Float[Array, " levels"]:
+        """The sampler's noise levels, from σ_max to σ_min and then 0."""
+        config = self.config
+        share = np.arange(config.sampler_steps) / max(1, config.sampler_steps - 1)
+        ends = config.sigma_max ** (1 / config.rho), config.sigma_min ** (1 / config.rho)
+        sigmas = (ends[0] + share * (ends[1] - ends[0])) ** config.rho
+        return jnp.asarray(np.append(sigmas, 0.0), jnp.float32)
+
+    def _integrate(self, noise: Array, obs: Array, action: Array) -> Float[Array, " obs"]:
+        """From σ_max to 0: exact in the noise, second order in the denoiser by means of its last value."""
+        levels = self.levels()
+        logs = jnp.log(levels[:-1])
+
+        def step(carry: tuple[Array, Array], i: Array) -> tuple[tuple[Array, Array], None]:
+            x, before = carry
+            here = self.denoise(x, levels[i], obs, action)
+            ahead, behind = logs[i] - logs[i + 1], logs[jnp.maximum(i, 1) - 1] - logs[jnp.maximum(i, 1)]
+            slope = jnp.where(i == 0, 0.0, 0.5 * ahead / behind)
+            guess = here + slope * (here - before)
+            keep = levels[i + 1] / levels[i]
+            return (keep * x + (1.0 - keep) * guess, here), None
+
+        start = jnp.sqrt(levels[0] ** 2 + 1.0) * noise  # the spread that a noised change has
+        (x, _), _ = jax.lax.scan(step, (start, start), jnp.arange(len(levels) - 2))
+        x = self.denoise(x, levels[-2], obs, action)
+        return obs + self.change_scale.denormalize(x)
+
+    def _raw(self, x: Array, sigma: Array, obs: Array, action: Array) -> Float[Array, " obs"]:
+        phases = jnp.log(sigma) / 4.0 * 2.0 ** jnp.arange(-1.0, _WAVES - 1.0)
+        waves = jnp.concatenate([jnp.sin(phases), jnp.cos(phases)])
+        return self.network(jnp.concatenate([self.inputs.pair(obs, action), x, waves]))
+
+
+class DiffusionEnsemble(eqx.Module):
+    """Members side by side."""
+
+    members: Diffusion
+
+    def sample(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
+    ) -> Float[Array, " obs"]:
+        """One next state, of a member chosen at random."""
+        pick_key, draw_key = jax.random.split(key)
+        chosen = jax.random.randint(pick_key, (), 0, member_count(self.members))
+        return take_members(self.members, chosen).sample(obs, action, key=draw_key)
+
+    def predict(self, obs: Float[Array, " obs"], action: Float[Array, " action"]) -> Float[Array, " obs"]:
+        """A point prediction: the mean over members."""
+        return eqx.filter_vmap(lambda member: member.predict(obs, action))(self.members).mean(axis=0)
+
+
+def fit_diffusion(
+    train: Transitions,
+    config: DiffusionConfig | None = None,
+    *,
+    key: PRNGKeyArray,
+    folder: Path | None = None,
+    chunk: int = 1000,
+) -> tuple[DiffusionEnsemble, list[dict[str, Any]]]:
+    """Train; the model of averaged weights, and the metrics of its training."""
+    config = config or DiffusionConfig()
+    statistics = Statistics.of(train)
+    init_key, fit_key = jax.random.split(key)
+    optimiser = optax.adam(optax.cosine_decay_schedule(config.learning_rate, config.steps))
+
+    def make(member_key: PRNGKeyArray) -> Any:
+        member = Diffusion(config, statistics, key=member_key)
+        return member, member, begin(optimiser, member), jnp.zeros(())
+
+    def step(state: Any, data: Batch, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
+        average, member, moments, done = state
+        draw_key, noise_key = jax.random.split(key)
+        batch = data.draw(config.batch_size, key=draw_key)
+        keys = jax.random.split(noise_key, config.batch_size)
+
+        def total(member: Diffusion) -> Array:
+            return jax.vmap(lambda row, k: member.loss(row, key=k))(batch, keys).mean()
+
+        loss, gradient = eqx.filter_value_and_grad(total)(member)
+        member, moments = descend(optimiser, member, gradient, moments)
+        decay = jnp.minimum(config.average, (1.0 + done) / (10.0 + done))
+        blend = lambda old, new: (  # noqa: E731
+            decay * old + (1.0 - decay) * new if eqx.is_inexact_array(new) else new
+        )
+        average = jax.tree_util.tree_map(blend, average, member)
+        return (average, member, moments, done + 1.0), {"loss": loss}
+
+    result = fit(
+        over_members(step),
+        eqx.filter_vmap(make)(jax.random.split(init_key, config.members)),
+        Batch.of(train),
+        steps=config.steps,
+        key=fit_key,
+        chunk=chunk,
+        saving=None if folder is None else Saving(folder, asdict(config)),
+        label="diffusion model",
+    )
+    return DiffusionEnsemble(result.state[0]), result.history
