@@ -17,12 +17,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from eager import Eager, have_torch
 from mcetm import Statistics, Transitions
 from mcetm.dynamics.energy import PlainEnergy
-from mcetm.dynamics.etm import PAPER_EMPO, EnergyConfig, fit_energy, state_box
+from mcetm.dynamics.etm import PAPER_EMPO, EnergyConfig, fit_energy
 from mcetm.dynamics.gaussian import Gaussian, GaussianConfig, GaussianEnsemble, fit_gaussian
 from mcetm.dynamics.inference import EnergyEnsemble, InferenceConfig
 from mcetm.dynamics.manifold import Autoencoder, AutoencoderConfig
+from mcetm.dynamics.space import Space
 from mcetm.envs import collect_recipe
 from mcetm.nn.scaling import Scaling
 from mcetm.tasks import RECIPES
@@ -37,6 +39,8 @@ def main() -> None:
     result: dict[str, Any] = {"device": jax.devices()[0].device_kind, "jax": jax.__version__}
     result["energy_training"] = _training_times()
     result["sampling"] = _sampling_time()
+    if have_torch():
+        result["eager_pytorch"] = _eager(result)
     if "--accuracy" in sys.argv:
         result["gaussian"] = {name: _accuracy(name) for name in ("hopper-medium", "halfcheetah-medium")}
     record("models", result)
@@ -54,7 +58,9 @@ def _made(rows: int = 50_000) -> Transitions:
 def _training_times() -> dict[str, float]:
     """Milliseconds of one training step, compilation apart."""
     data = _made()
-    autoencoder = Autoencoder(AutoencoderConfig(latent_dim=10), 17, key=jax.random.key(0))
+    autoencoder = Autoencoder(
+        AutoencoderConfig(latent_dim=10), Scaling.of(Statistics.of(data).obs), key=jax.random.key(0)
+    )
     config = replace(PAPER_EMPO, batch_size=32, count=4, width=32) if SMALL else PAPER_EMPO
     chunk = 5 if SMALL else 50
     times = {}
@@ -71,20 +77,21 @@ def _training_times() -> dict[str, float]:
 def _sampling_time() -> dict[str, float]:
     """Milliseconds for 5 members × 256 states × 10 samples × 60 Langevin steps."""
     data = _made()
-    statistics = Statistics.of(data)
+    statistics, space = Statistics.of(data), Space.of(data)
     config = PAPER_EMPO
     states = 8 if SMALL else 256
     keys = jax.random.split(jax.random.key(0), 5)
     members = eqx.filter_vmap(
-        lambda k: PlainEnergy(statistics, width=config.width, depth=config.depth, key=k)
+        lambda k: PlainEnergy(statistics, space, width=config.width, depth=config.depth, key=k)
     )(keys)
     gaussians = eqx.filter_vmap(lambda k: Gaussian(GaussianConfig(), statistics, key=k))(keys)
     model = EnergyEnsemble(
         members,
-        Scaling.of(statistics.obs),
-        state_box(data),
+        space,
         GaussianEnsemble(gaussians, jnp.arange(5)),
-        Autoencoder(AutoencoderConfig(latent_dim=10), 17, key=jax.random.key(1)),
+        Autoencoder(
+            AutoencoderConfig(latent_dim=10), Scaling.of(Statistics.of(data).obs), key=jax.random.key(1)
+        ),
         InferenceConfig(),
     )
     batch = Batch.of(data).take(jnp.arange(states))
@@ -103,6 +110,22 @@ def _sampling_time() -> dict[str, float]:
         jax.block_until_ready(draw(model, batch, jax.random.key(i)))
         times.append(time.perf_counter() - began)
     return {"ms": round(1e3 * float(np.median(times)), 2), "compile_s": round(compiled, 1)}
+
+
+def _eager(ours: dict[str, Any]) -> dict[str, float]:
+    """The same work in eager PyTorch, members one after the other, and how much longer it takes."""
+    device = "cpu" if jax.default_backend() == "cpu" else "cuda"
+    rows, count, states, width = (32, 4, 8, 32) if SMALL else (1024, 20, 256, 200)
+    times = {}
+    for members in (1, 5):
+        training = Eager(members=members, device=device, width=width)
+        took = training.milliseconds(lambda e=training: e.train_step(rows, count), 3)
+        times[f"{members}_members_ms"] = round(took, 1)
+        times[f"{members}_members_ratio"] = round(took / ours["energy_training"][f"{members}_members_ms"], 1)
+    sampling = Eager(members=5, device=device)
+    times["sampling_ms"] = round(sampling.milliseconds(lambda: sampling.sample(states, 10), 5), 1)
+    times["sampling_ratio"] = round(times["sampling_ms"] / ours["sampling"]["ms"], 1)
+    return times
 
 
 def _accuracy(name: str) -> dict[str, float]:

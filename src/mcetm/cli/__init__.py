@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from mcetm.cli.data import Data
+from mcetm.cli.study import Study
 from mcetm.errors import UserError
 
 _DESCRIPTION = """Offline reinforcement learning that says where it can be trusted.
@@ -64,7 +65,7 @@ def _run(arguments: list[str]) -> int:
     import tyro
 
     command: Command = tyro.extras.subcommand_cli_from_dict(
-        {"data": Data},
+        {"data": Data, "study": Study},
         prog="mcetm",
         description=_DESCRIPTION,
         args=arguments or ["--help"],

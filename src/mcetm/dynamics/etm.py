@@ -190,6 +190,8 @@ def energy_loss(
         rivals.append(negatives(at(frozen(energy)), seen, config.count, key=key))
     candidates = jax.lax.stop_gradient(jnp.concatenate([seen.truth[None], *rivals]))
     values, gradients = jax.vmap(jax.value_and_grad(at(energy)))(candidates)
+    # Slopes in the units that chains move in: an anchor's own slope in raw units is 1/σ, however right it is.
+    gradients = gradients if seen.unit is None else gradients * seen.unit
     # The tiny constant keeps the root differentiable where a gradient vanishes.
     norms = jnp.sqrt((gradients**2).sum(axis=-1) + 1e-12)
     if isinstance(negatives, ProposalNegatives):

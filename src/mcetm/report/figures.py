@@ -1,0 +1,54 @@
+"""How figures look: readable in grey and for colour-blind readers, written as PNG and SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mcetm.files import atomic_write
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette; dashes and markers carry the same distinction without colour.
+STYLES: tuple[dict[str, Any], ...] = (
+    {"color": "#000000", "linestyle": "-", "marker": "o"},
+    {"color": "#E69F00", "linestyle": "--", "marker": "s"},
+    {"color": "#56B4E9", "linestyle": "-.", "marker": "^"},
+    {"color": "#009E73", "linestyle": "-", "marker": "D"},
+    {"color": "#CC79A7", "linestyle": ":", "marker": "v"},
+    {"color": "#D55E00", "linestyle": "--", "marker": "P"},
+    {"color": "#0072B2", "linestyle": "-.", "marker": "X"},
+)
+
+_LOOK: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "legend.frameon": False,
+    "figure.constrained_layout.use": True,
+    "svg.hashsalt": "mcetm",  # the same figure gives the same file
+    "svg.fonttype": "none",
+}
+
+
+@contextmanager
+def figure(path: Path, *, width: float = 7.0, height: float = 3.0) -> Iterator[Figure]:
+    """Yield a figure to draw on; it is written to `path`.png and `path`.svg when done."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(_LOOK):
+        drawn = Figure(figsize=(width, height))
+        FigureCanvasAgg(drawn)
+        yield drawn
+        for kind in ("png", "svg"):
+            with atomic_write(path.with_suffix(f".{kind}")) as temporary:
+                drawn.savefig(
+                    temporary, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None
+                )

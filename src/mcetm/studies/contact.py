@@ -1,0 +1,282 @@
+"""Real contact: how well transition models foresee a cube that is tossed onto a table.
+
+570 motion-captured tosses of DAIR Lab's ContactNets (Pfrommer, Halm and Posa, 2020). An impact turns a smooth
+law of motion into a nearly discontinuous one, which is where energies are said to beat regressors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mcetm.console import progress
+from mcetm.data.transitions import Metadata, Transitions
+from mcetm.dynamics import (
+    ANCHORED,
+    PAPER_EMPO,
+    STANDARD,
+    AutoencoderConfig,
+    DiffusionConfig,
+    GaussianConfig,
+    Langevin,
+)
+from mcetm.errors import UserError
+from mcetm.files import find_file
+from mcetm.pipeline.environment import describe_environment
+from mcetm.report.figures import STYLES, figure
+from mcetm.studies.keeping import kept, write_json
+from mcetm.studies.openloop import Windows, open_loop
+from mcetm.studies.rivals import Rival, RivalsConfig, scaled_down, train_rivals
+
+WIDTH = 2.0
+"""The cube's width in the file's unit of length, which is half of it (0.0524 m)."""
+HORIZONS = (1, 10, 25, 50)
+_FILE = "cube_tosses.npz"
+_STATE = 13
+_ROTATION = slice(3, 7)
+
+
+@dataclass(frozen=True)
+class ContactConfig:
+    """How much is trained and tested."""
+
+    rivals: RivalsConfig
+    seeds: int = 3
+    """Each has a split between tosses and initial weights of its own."""
+    holdout: float = 0.15
+    every: int = 10
+    """Rows between the starts of test windows."""
+    draws: int = 4
+    """Sampled rollouts of each window, beside the point prediction."""
+
+
+def _fast() -> RivalsConfig:
+    config = RivalsConfig(
+        gaussian=GaussianConfig(steps=30_000),
+        autoencoder=AutoencoderConfig(latent_dim=10, width=128, steps=20_000),
+        diffusion=DiffusionConfig(steps=40_000),
+        standard=STANDARD,
+        plain=PAPER_EMPO,
+        anchored=ANCHORED,
+    )
+    config = scaled_down(config, members=3, batch_size=256)
+    return replace(
+        config,
+        standard=replace(config.standard, steps=3000),
+        plain=replace(config.plain, steps=3000),
+        anchored=replace(config.anchored, batch_size=1024, steps=10_000),
+    )
+
+
+def _quick() -> RivalsConfig:
+    short = Langevin(steps=6)
+    config = RivalsConfig(
+        gaussian=GaussianConfig(members=3, elites=3, width=100, depth=3, steps=3000, batch_size=256),
+        autoencoder=AutoencoderConfig(latent_dim=10, steps=3000, batch_size=256),
+        diffusion=DiffusionConfig(width=100, depth=3, steps=4000, batch_size=256),
+        standard=replace(STANDARD, ambient=Langevin(steps=12)),
+        plain=replace(PAPER_EMPO, latent=short, ambient=short),
+        anchored=ANCHORED,
+    )
+    config = scaled_down(config, members=2, batch_size=64, count=8, width=64, depth=3, steps=600)
+    return replace(config, anchored=replace(config.anchored, steps=1500))
+
+
+PRESETS = {
+    "quick": lambda: ContactConfig(_quick(), seeds=2, every=20, draws=2),
+    "fast": lambda: ContactConfig(_fast()),
+}
+
+
+def read_tosses(path: Path | None = None) -> Transitions:
+    """The tosses as transitions: one episode each, no actions, no rewards."""
+    found = path or find_file("contactnets", [_FILE])
+    if found is None or not found.is_file():
+        missing = f"There is no {_FILE}" if path is None else f"{path} does not exist"
+        raise UserError(
+            f"{missing}: get the tosses of https://github.com/DAIRLab/contact-nets, write them to an .npz "
+            "with `states` (rows × 13: position, quaternion, velocity, angular velocity) and `toss_lengths`, "
+            "and give it with --data or put it into $MCETM_DATA/contactnets."
+        )
+    try:
+        with np.load(found) as file:
+            states, lengths = file["states"], file["toss_lengths"]
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(f"{found} is not a file of cube tosses: {error}.") from None
+    if states.ndim != 2 or states.shape[1] != _STATE or lengths.sum() != len(states) or lengths.min() < 2:
+        raise UserError(
+            f"{found} is not a file of cube tosses: states {states.shape} must be rows × {_STATE}, and the "
+            f"toss lengths (each at least 2) must add up to the rows; they add up to {lengths.sum()}."
+        )
+    ends = np.cumsum(lengths)
+    last = np.zeros(len(states), bool)
+    last[ends - 1] = True
+    before, after = ~last, ~np.roll(last, 1)
+    truncated = np.zeros(int(before.sum()), bool)
+    truncated[np.cumsum(lengths - 1) - 1] = True
+    return Transitions.from_arrays(
+        states[before],
+        next_obs=states[after],
+        terminated=np.zeros(len(truncated), bool),
+        truncated=truncated,
+        metadata=Metadata(source=str(found)),
+    )
+
+
+def unit_quaternion(state: Float[Array, " obs"]) -> Float[Array, " obs"]:
+    """The state with its rotation back on the unit sphere."""
+    rotation = state[_ROTATION]
+    return state.at[_ROTATION].set(rotation / jnp.maximum(jnp.linalg.norm(rotation), 1e-6))
+
+
+def errors(
+    predicted: Float[np.ndarray, "windows horizon obs"], truth: Float[np.ndarray, "windows horizon obs"]
+) -> dict[str, Float[np.ndarray, " horizon"]]:
+    """Mean error after each step: position in cube widths, rotation in degrees."""
+    position = np.linalg.norm(predicted[..., :3] - truth[..., :3], axis=-1) / WIDTH
+    cosine = np.abs((predicted[..., _ROTATION] * truth[..., _ROTATION]).sum(axis=-1))
+    rotation = np.degrees(2.0 * np.arccos(np.clip(cosine, 0.0, 1.0)))
+    return {"position": position.mean(axis=0), "rotation": rotation.mean(axis=0)}
+
+
+def run_contact(
+    out: Path,
+    *,
+    data: Path | None = None,
+    preset: Literal["quick", "fast"] = "quick",
+    config: ContactConfig | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Train every model for every seed, test it open loop, write `results.json` and a figure.
+
+    Finished seeds are kept in `out/seeds`; a study that was stopped goes on after them.
+    """
+    tosses = read_tosses(data)
+    config = config or PRESETS[preset]()
+    setting = {"config": asdict(config), "data": tosses.checksum}
+    runs = []
+    with progress("contact study", config.seeds, unit="seeds") as advance:
+        for s in range(seed, seed + config.seeds):
+            runs.append(kept(out / "seeds" / f"{s}.json", setting, lambda s=s: _run_seed(tosses, config, s)))
+            advance(1)
+    models = {name: _summary([run[name] for run in runs]) for name in runs[0] if name != "example"}
+    results = {
+        "study": "contact",
+        "preset": preset,
+        **setting,
+        "tosses": tosses.num_episodes,
+        "environment": describe_environment(),
+        "horizons": HORIZONS,
+        "units": {"position": "cube widths", "rotation": "degrees"},
+        "models": models,
+        "winners": _winners(models),
+    }
+    draw_contact(out / "contact", runs)
+    write_json(out / "results.json", results)
+    return results
+
+
+def _run_seed(tosses: Transitions, config: ContactConfig, seed: int) -> dict[str, Any]:
+    """Every model's error curves, and the heights of one example."""
+    train, test = tosses.split(config.holdout, seed=seed)
+    windows = Windows.of(test, max(HORIZONS), every=config.every)
+    truth = np.asarray(windows.truth)
+    still = np.repeat(np.asarray(windows.start)[:, None], truth.shape[1], axis=1)
+    one = _falling(windows)
+    run: dict[str, Any] = {"no change": {"point": errors(still, truth), "seconds": 0.0}}
+    example = {"truth": np.asarray(one.truth)[0, :, 2] / WIDTH}
+    # Elites are chosen on part of the training tosses, never on the test.
+    fitted, held = train.split(0.1, seed=seed)
+    for rival in train_rivals(fitted, held, config.rivals, key=jax.random.key(seed)):
+        run[rival.name] = _test(rival, windows, truth, config, seed)
+        path = open_loop(rival.predict, one, project=unit_quaternion, key=jax.random.key(0))
+        example[rival.name] = path[0, :, 2] / WIDTH
+    return {**run, "example": example}
+
+
+def _test(
+    rival: Rival, windows: Windows, truth: np.ndarray, config: ContactConfig, seed: int
+) -> dict[str, Any]:
+    key = jax.random.key(1000 + seed)
+    point = open_loop(rival.predict, windows, project=unit_quaternion, key=key)
+    sampled = [
+        errors(open_loop(rival.sample, windows, project=unit_quaternion, key=k), truth)
+        for k in jax.random.split(key, config.draws)
+    ]
+    return {
+        "point": errors(point, truth),
+        "sampled": {name: np.mean([s[name] for s in sampled], axis=0) for name in sampled[0]},
+        "seconds": rival.seconds,
+    }
+
+
+def _falling(windows: Windows) -> Windows:
+    """The window whose cube loses most height: it falls, hits and rolls."""
+    heights = np.asarray(windows.truth)[:, :, 2]
+    chosen = int(np.argmax(heights[:, 0] - heights[:, -1]))
+    return jax.tree_util.tree_map(lambda x: x[chosen : chosen + 1], windows)
+
+
+def _summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Mean and spread over seeds at the stated horizons, and the mean curve."""
+    summary: dict[str, Any] = {"seconds": float(np.mean([run["seconds"] for run in runs]))}
+    for way in ("point", "sampled"):
+        if way not in runs[0]:
+            continue
+        summary[way] = {}
+        for name in ("position", "rotation"):
+            curves = np.array([run[way][name] for run in runs])
+            at = curves[:, [h - 1 for h in HORIZONS]]
+            summary[way][name] = {
+                "mean": at.mean(axis=0).tolist(),
+                "std": at.std(axis=0, ddof=1).tolist() if len(runs) > 1 else None,
+                "seeds": at.tolist(),
+            }
+    return summary
+
+
+def _winners(models: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """Who has the least mean error at each horizon, and whether the next one is further than the spread."""
+    winners: dict[str, dict[str, str]] = {}
+    rivals = {name: model for name, model in models.items() if "sampled" in model}
+    for quantity in ("position", "rotation"):
+        winners[quantity] = {}
+        for i, horizon in enumerate(HORIZONS):
+            means = {name: model["point"][quantity]["mean"][i] for name, model in rivals.items()}
+            first, second = sorted(means, key=lambda name: means[name])[:2]
+            seeds = [np.array(rivals[name]["point"][quantity]["seeds"])[:, i] for name in (first, second)]
+            clear = bool((seeds[0] < seeds[1]).all())
+            margin = "for every seed" if clear else f"not for every seed against {second}"
+            winners[quantity][str(horizon)] = f"{first} ({margin})"
+    return winners
+
+
+def draw_contact(path: Path, runs: list[dict[str, Any]]) -> None:
+    """Error against the horizon, and the height of one falling cube."""
+    units = {"position": "position error, cube widths", "rotation": "rotation error, degrees"}
+    names = [name for name in runs[0] if name not in ("no change", "example")]
+    with figure(path, width=9.0, height=3.2) as drawn:
+        left, middle, right = drawn.subplots(1, 3)
+        for axis, quantity in ((left, "position"), (middle, "rotation")):
+            for name, style in zip(names, STYLES, strict=False):
+                curves = np.array([run[name]["point"][quantity] for run in runs])
+                steps = np.arange(1, curves.shape[1] + 1)
+                axis.plot(steps, curves.mean(axis=0), label=name, markevery=8, markersize=4, **style)
+                low, high = curves.min(axis=0), curves.max(axis=0)
+                axis.fill_between(steps, low, high, color=style["color"], alpha=0.15)
+            axis.set(xlabel="steps ahead (1/148 s each)", ylabel=units[quantity], yscale="log")
+        example = runs[0]["example"]
+        steps = np.arange(1, len(example["truth"]) + 1)
+        right.plot(steps, example["truth"], color="0.6", linewidth=4, label="truth")
+        for name, style in zip(names, STYLES, strict=False):
+            right.plot(steps, example[name], markevery=8, markersize=4, **style)
+        right.set(xlabel="steps ahead", ylabel="height of the centre, cube widths", title="one held-out toss")
+        handles, labels = left.get_legend_handles_labels()
+        truth, word = right.get_legend_handles_labels()
+        drawn.legend(handles + truth[:1], labels + word[:1], loc="outside lower center", ncols=6)

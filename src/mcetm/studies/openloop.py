@@ -1,0 +1,66 @@
+"""Open-loop prediction: a model fed with its own predictions and the data's actions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from mcetm.data.transitions import Transitions
+from mcetm.studies.rivals import Draw
+
+
+class Windows(eqx.Module):
+    """Stretches of `horizon` consecutive transitions."""
+
+    start: Float[Array, "windows obs"]
+    action: Float[Array, "windows horizon action"]
+    truth: Float[Array, "windows horizon obs"]
+    """The state after each step."""
+
+    @classmethod
+    def of(cls, transitions: Transitions, horizon: int, *, every: int = 1) -> Windows:
+        """All windows that begin at every so many rows of an episode and end within it."""
+        starts = [
+            np.arange(first, end - horizon + 1, every)
+            for first, end in zip(transitions.episode_starts, transitions.episode_ends, strict=True)
+        ]
+        first: Int[np.ndarray, " windows"] = np.concatenate(starts)
+        rows = first[:, None] + np.arange(horizon)
+        return cls(
+            jnp.asarray(transitions.obs[first]),
+            jnp.asarray(transitions.action[rows]),
+            jnp.asarray(transitions.next_obs[rows]),
+        )
+
+
+def open_loop(
+    draw: Draw,
+    windows: Windows,
+    *,
+    project: Callable[[Array], Array] = lambda x: x,
+    key: PRNGKeyArray,
+    batch_size: int = 256,
+) -> Float[np.ndarray, "windows horizon obs"]:
+    """Where the model says each window goes; `project` mends a state after each step (a unit quaternion)."""
+
+    def follow(start: Array, actions: Array, key: PRNGKeyArray) -> Array:
+        def step(obs: Array, inputs: tuple[Array, Array]) -> tuple[Array, Array]:
+            action, step_key = inputs
+            following = project(draw(obs, action, step_key))
+            return following, following
+
+        return jax.lax.scan(step, start, (actions, jax.random.split(key, actions.shape[0])))[1]
+
+    many = eqx.filter_jit(jax.vmap(follow))
+    keys = jax.random.split(key, windows.start.shape[0])
+    parts: list[Any] = []
+    for i in range(0, windows.start.shape[0], batch_size):
+        chosen = slice(i, i + batch_size)
+        parts.append(many(windows.start[chosen], windows.action[chosen], keys[chosen]))
+    return np.concatenate([np.asarray(part) for part in parts])
