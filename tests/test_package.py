@@ -50,10 +50,10 @@ def _python_blocks(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
 
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_examples_of_a_page_work_as_written(page: Path, tmp_path: Path) -> None:
     """Blocks of one page run one after the other in one folder, as a reader would paste them."""
     blocks = _python_blocks(page)
@@ -76,7 +76,7 @@ def test_the_readmes_own_data_have_the_episodes_they_came_from(tmp_path: Path) -
     subprocess.run([sys.executable, script], cwd=tmp_path, check=True)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?://)([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"

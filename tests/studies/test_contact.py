@@ -94,10 +94,9 @@ def test_open_loop_feeds_a_model_with_its_own_predictions(tmp_path: Path) -> Non
     starts = len(range(0, 59 - 10 + 1, 7))
     assert windows.truth.shape == (8 * starts, 10, 13)
     np.testing.assert_array_equal(windows.truth[1, 0], log.next_obs[7])
-    found = open_loop(lambda o, a, k: o + 1.0, windows, key=jax.random.key(0), batch_size=5)
-    np.testing.assert_allclose(
-        found, windows.start[:, None] + np.arange(1.0, 11.0, dtype=np.float32)[None, :, None], rtol=1e-5
-    )
+    found = open_loop(lambda o, a, k: o + 1.0, batch_size=5)(windows, jax.random.key(0))
+    added = np.arange(1.0, 11.0, dtype=np.float32)
+    np.testing.assert_allclose(found, windows.start[:, None] + added[:, None], rtol=1e-5)
 
 
 def test_the_study_writes_what_it_found_and_goes_on_after_finished_seeds(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -39,15 +38,14 @@ class Windows(eqx.Module):
         )
 
 
-def open_loop(
-    draw: Draw,
-    windows: Windows,
-    *,
-    project: Callable[[Array], Array] = lambda x: x,
-    key: PRNGKeyArray,
-    batch_size: int = 256,
-) -> Float[np.ndarray, "windows horizon obs"]:
-    """Where the model says each window goes; `project` mends a state after each step (a unit quaternion)."""
+Roll = Callable[[Windows, PRNGKeyArray], Float[np.ndarray, "windows horizon obs"]]
+
+
+def open_loop(draw: Draw, *, project: Callable[[Array], Array] = lambda x: x, batch_size: int = 256) -> Roll:
+    """A function that says where a model takes each window, compiled once for all its calls.
+
+    `project` mends a state after each step, such as a quaternion that must have length 1.
+    """
 
     def follow(start: Array, actions: Array, key: PRNGKeyArray) -> Array:
         def step(obs: Array, inputs: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -57,10 +55,19 @@ def open_loop(
 
         return jax.lax.scan(step, start, (actions, jax.random.split(key, actions.shape[0])))[1]
 
-    many = eqx.filter_jit(jax.vmap(follow))
-    keys = jax.random.split(key, windows.start.shape[0])
-    parts: list[Any] = []
-    for i in range(0, windows.start.shape[0], batch_size):
-        chosen = slice(i, i + batch_size)
-        parts.append(many(windows.start[chosen], windows.action[chosen], keys[chosen]))
-    return np.concatenate([np.asarray(part) for part in parts])
+    many = jax.jit(jax.vmap(follow))
+
+    def roll(windows: Windows, key: PRNGKeyArray) -> Float[np.ndarray, "windows horizon obs"]:
+        count = windows.start.shape[0]
+        keys = jax.random.split(key, count)
+        size = min(batch_size, count)
+        parts = []
+        for i in range(0, count, size):
+            # The last batch begins early, so that all have one size and one program serves them.
+            first = min(i, count - size)
+            chosen = slice(first, first + size)
+            found = many(windows.start[chosen], windows.action[chosen], keys[chosen])
+            parts.append(np.asarray(found)[i - first :])
+        return np.concatenate(parts)
+
+    return roll
