@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 .PHONY: run test format benchmarks clean
 
 run: $(VENV)/.installed
-	$(BIN)/mcetm data inspect pendulum-mixed
+	$(BIN)/mcetm train
 
 test: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check

@@ -9,12 +9,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mcetm.agents.policy import load_policy
     from mcetm.data import Card, DataError, Metadata, Normalizer, Statistics, Transitions, make_card
     from mcetm.envs import collect, load_dataset
     from mcetm.errors import UserError
     from mcetm.tasks import ReferenceScores, Task, get_task, read_policy, register_task
 
 _HOMES = {
+    "agents.policy": ("load_policy",),
     "data": ("Card", "DataError", "Metadata", "Normalizer", "Statistics", "Transitions", "make_card"),
     "envs": ("collect", "load_dataset"),
     "errors": ("UserError",),
@@ -34,6 +36,7 @@ __all__ = [
     "collect",
     "get_task",
     "load_dataset",
+    "load_policy",
     "make_card",
     "read_policy",
     "register_task",

@@ -12,11 +12,12 @@ from typing import Protocol, runtime_checkable
 
 from mcetm.cli.data import Data
 from mcetm.cli.study import Study
+from mcetm.cli.train import Evaluate, Train
 from mcetm.errors import UserError
 
 _DESCRIPTION = """Offline reinforcement learning that says where it can be trusted.
 
-Begin with: mcetm data inspect pendulum-mixed
+Begin with: mcetm train
 
 Which version this is: mcetm --version"""
 
@@ -65,7 +66,7 @@ def _run(arguments: list[str]) -> int:
     import tyro
 
     command: Command = tyro.extras.subcommand_cli_from_dict(
-        {"data": Data, "study": Study},
+        {"data": Data, "train": Train, "evaluate": Evaluate, "study": Study},
         prog="mcetm",
         description=_DESCRIPTION,
         args=arguments or ["--help"],

@@ -5,11 +5,13 @@ from mcetm.dynamics.diffusion import Diffusion, DiffusionConfig, DiffusionEnsemb
 from mcetm.dynamics.energy import AnchoredEnergy, Energy, PlainEnergy
 from mcetm.dynamics.etm import ANCHORED, PAPER, PAPER_EMPO, STANDARD, EnergyConfig, fit_energy
 from mcetm.dynamics.gaussian import KIT, Gaussian, GaussianConfig, GaussianEnsemble, fit_gaussian
-from mcetm.dynamics.inference import REFINE, EnergyEnsemble, InferenceConfig, Samples
+from mcetm.dynamics.inference import REFINE, EnergyEnsemble, InferenceConfig
 from mcetm.dynamics.langevin import Box, Langevin
 from mcetm.dynamics.manifold import Autoencoder, AutoencoderConfig, fit_autoencoder, reconstruction
 from mcetm.dynamics.reward import HeadConfig, LearnedTermination, fit_reward, fit_termination
+from mcetm.dynamics.samples import Samples
 from mcetm.dynamics.space import Space
+from mcetm.dynamics.world import TransitionModel, World
 
 __all__ = [
     "ANCHORED",
@@ -40,6 +42,8 @@ __all__ = [
     "Samples",
     "Space",
     "Threshold",
+    "TransitionModel",
+    "World",
     "calibrate",
     "fit_autoencoder",
     "fit_diffusion",

@@ -9,7 +9,7 @@ mode measures energies from a level that any c(s, a) moves along with them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -17,12 +17,24 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from mcetm.data.transitions import Transitions
-from mcetm.dynamics.inference import EnergyEnsemble, Samples
+from mcetm.dynamics.inference import EnergyEnsemble
+from mcetm.dynamics.samples import Samples
 from mcetm.errors import UserError
 from mcetm.nn.members import member_count
 from mcetm.training.batches import Batch
 
 Rule = Literal["per-sample", "minimum", "selected"]
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Anything that gives one transition an energy under each of its members."""
+
+    def energy(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
+    ) -> Float[Array, " members"]:
+        """The energy of one transition under each member."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -50,11 +62,11 @@ class Threshold(eqx.Module):
     """Changes of state that make the reference set of every s; only in `relative` mode."""
 
     def level(
-        self, model: EnergyEnsemble, obs: Float[Array, " obs"], action: Float[Array, " action"]
+        self, model: Judge, obs: Float[Array, " obs"], action: Float[Array, " action"]
     ) -> Float[Array, " members"]:
         """What each member's energies are measured from: −logsumexp(−E) over the reference set, or 0."""
         if self.changes is None:
-            return jnp.zeros(member_count(model.members))
+            return jnp.zeros_like(self.values)
         energies = jax.vmap(lambda change: model.energy(obs, action, obs + change))(self.changes)
         return -jax.nn.logsumexp(-energies, axis=0)
 

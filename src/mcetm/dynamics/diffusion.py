@@ -21,6 +21,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
+from mcetm.dynamics.samples import Samples
 from mcetm.nn.members import member_count, take_members
 from mcetm.nn.mlp import MLP, Activation
 from mcetm.nn.scaling import InputScaling, Scaling
@@ -156,6 +157,19 @@ class DiffusionEnsemble(eqx.Module):
         pick_key, draw_key = jax.random.split(key)
         chosen = jax.random.randint(pick_key, (), 0, member_count(self.members))
         return take_members(self.members, chosen).sample(obs, action, key=draw_key)
+
+    def samples(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray
+    ) -> Samples:
+        """`count` next states of every member; it has no energy, so all are at 0."""
+
+        def of_member(member: Diffusion, key: PRNGKeyArray) -> Array:
+            return jax.vmap(lambda k: member.sample(obs, action, key=k))(jax.random.split(key, count))
+
+        members = member_count(self.members)
+        keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(members))
+        drawn = eqx.filter_vmap(of_member, in_axes=(eqx.if_array(0), 0))(self.members, keys)
+        return Samples(drawn, jnp.zeros((members, count)))
 
     def predict(self, obs: Float[Array, " obs"], action: Float[Array, " action"]) -> Float[Array, " obs"]:
         """A point prediction: the mean over members."""

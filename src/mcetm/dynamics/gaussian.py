@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
+from mcetm.dynamics.samples import Samples
 from mcetm.nn.members import take_members
 from mcetm.nn.mlp import MLP, Activation
 from mcetm.nn.scaling import InputScaling, Scaling
@@ -165,6 +166,24 @@ class GaussianEnsemble(eqx.Module):
         mean, std = self.predict(obs, action)
         chosen = jax.random.randint(pick_key, (), 0, len(self.elites))
         return mean[chosen] + std[chosen] * jax.random.normal(noise_key, obs.shape)
+
+    def samples(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray
+    ) -> Samples:
+        """`count` next states of every elite, with −log density as their energy."""
+
+        def of_member(member: Gaussian, key: PRNGKeyArray) -> tuple[Array, Array]:
+            drawn = jax.vmap(lambda k: member.sample(obs, action, key=k))(jax.random.split(key, count))
+            return drawn, jax.vmap(lambda s: member.energy(obs, action, s))(drawn)
+
+        keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(len(self.elites)))
+        return Samples(*eqx.filter_vmap(of_member, in_axes=(eqx.if_array(0), 0))(self.of_elites(), keys))
+
+    def spread(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"]
+    ) -> Float[Array, "members obs"]:
+        """The standard deviation that each member, elite or not, expects."""
+        return eqx.filter_vmap(lambda member: member.predict(obs, action)[1])(self.members)
 
     def energy(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]

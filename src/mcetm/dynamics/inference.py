@@ -18,6 +18,7 @@ from mcetm.dynamics.energy import AnchoredEnergy, Energy
 from mcetm.dynamics.gaussian import GaussianEnsemble
 from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder
+from mcetm.dynamics.samples import Samples
 from mcetm.dynamics.space import Space
 from mcetm.errors import UserError
 from mcetm.nn.members import member_count, take_members
@@ -47,23 +48,6 @@ REFINE = InferenceConfig(
     ),
 )
 """For anchored energies: from a sample of the anchor, Langevin steps in units of the anchor's spread."""
-
-
-class Samples(eqx.Module):
-    """N next states of each of M members for one (s, a), and the member's energy at each."""
-
-    next_obs: Float[Array, "members samples obs"]
-    energy: Float[Array, "members samples"]
-
-    @property
-    def aleatoric(self) -> Float[Array, " obs"]:
-        """Variance within a member, averaged over members: what noise the world has."""
-        return self.next_obs.var(axis=1).mean(axis=0)
-
-    @property
-    def epistemic(self) -> Float[Array, " obs"]:
-        """Variance between the members' means: what the models do not agree on."""
-        return self.next_obs.mean(axis=1).var(axis=0)
 
 
 class EnergyEnsemble(eqx.Module):

@@ -72,6 +72,7 @@ class TanhGaussianPolicy:
     low: tuple[float, ...] | None = None
     high: tuple[float, ...] | None = None
     """What the ends of [-1, 1] stand for; None: themselves."""
+    log_std_range: tuple[float, float] = _LOG_STD_RANGE
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any], *, source: str) -> TanhGaussianPolicy:
@@ -151,7 +152,7 @@ class TanhGaussianPolicy:
             hidden += bias
             hidden = activation(hidden)
         mean = hidden @ self.mean[0] + self.mean[1]
-        log_std = np.clip(hidden @ self.log_std[0] + self.log_std[1], *_LOG_STD_RANGE)
+        log_std = np.clip(hidden @ self.log_std[0] + self.log_std[1], *self.log_std_range)
         return mean, log_std
 
     def mode(self, obs: Float32[np.ndarray, "batch obs"]) -> Float32[np.ndarray, "batch action"]:

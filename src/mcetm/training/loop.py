@@ -36,6 +36,9 @@ class Step(Protocol):
         ...
 
 
+Between = Callable[[Any, Any], tuple[Any, dict[str, Array]]]
+
+
 class DivergenceError(UserError):
     """Training met a number that is not finite; says the step and the array."""
 
@@ -101,6 +104,7 @@ def fit(
     steps: int,
     key: PRNGKeyArray,
     chunk: int = 1000,
+    between: Between | None = None,
     validate: Callable[[Any], dict[str, Array]] | None = None,
     early_stopping: EarlyStopping | None = None,
     saving: Saving | None = None,
@@ -110,9 +114,10 @@ def fit(
     """Train for `steps` steps, or until early stopping says that it is enough.
 
     `data` is any tree of arrays; it stays on the device. `validate` sees the state between chunks and returns
-    metrics; early stopping needs a `score` among them. With `saving`, metrics go to `metrics.jsonl`, and a
-    job whose folder holds a checkpoint goes on from there, bit for bit. `watch` names the metrics beside
-    the bar.
+    metrics; early stopping needs a `score` among them. `between` is run before each chunk, as one compiled
+    program: for work that is too large for every step, such as rollouts. With `saving`, metrics go to
+    `metrics.jsonl`, and a job whose folder holds a checkpoint goes on from there, bit for bit. `watch` names
+    the metrics beside the bar.
     """
     if early_stopping is not None and validate is None:
         raise ValueError("early stopping needs a validation")
@@ -141,11 +146,12 @@ def fit(
             while done < steps and not _enough(job.best, early_stopping):
                 length = min(chunk, steps - done)
                 began = time.monotonic()
+                state, noted = (job.state, {}) if between is None else _run_between(between, job.state, data)
                 following, means, bad_step, finite = _run_chunk(
-                    step, job.state, data, job.key, jnp.asarray(done), length
+                    step, state, data, job.key, jnp.asarray(done), length
                 )
                 _guard(following, means, int(bad_step), finite, done, saving)
-                line = {"step": done + length, **means, "seconds": time.monotonic() - began}
+                line = {"step": done + length, **noted, **means, "seconds": time.monotonic() - began}
                 best = job.best
                 if validate is not None:
                     checked = validate(following)
@@ -164,6 +170,11 @@ def fit(
             raise
     save()
     return Fit(job.state if job.best is None else job.best.state, done, history)
+
+
+@eqx.filter_jit
+def _run_between(between: Between, state: Any, data: Any) -> tuple[Any, dict[str, Array]]:
+    return between(state, data)
 
 
 @eqx.filter_jit

@@ -1,0 +1,110 @@
+"""What makes an algorithm: the target it gives an imagined transition. The rest is shared."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from mcetm.agents.rollout import Buffer, Experience, RolloutConfig, roll_out
+from mcetm.agents.sac import SAC
+from mcetm.agents.targets import bellman_target
+from mcetm.dynamics.world import World
+from mcetm.training.batches import Batch
+
+
+@runtime_checkable
+class Algorithm(Protocol):
+    """A model-based algorithm on top of SAC; a frozen dataclass of its settings."""
+
+    @property
+    def entropy_backup(self) -> bool:
+        """Whether targets carry the entropy bonus."""
+        ...
+
+    def target(
+        self, sac: SAC, row: Experience, *, key: PRNGKeyArray
+    ) -> tuple[Float[Array, ""], dict[str, Array]]:
+        """The target of one imagined transition, and metrics."""
+        ...
+
+    def real_target(self, sac: SAC, row: Batch, *, key: PRNGKeyArray) -> Float[Array, ""]:
+        """The target of one recorded transition."""
+        ...
+
+
+class Agent(eqx.Module):
+    """One seed's learner: networks, imagined experience, and its own stream of random numbers."""
+
+    sac: SAC
+    buffer: Buffer
+    key: PRNGKeyArray
+
+
+def candidate_values(sac: SAC, row: Experience, *, key: PRNGKeyArray) -> Float[Array, "members samples"]:
+    """q_ij: the least target critic at each candidate and an action sampled there."""
+    members, samples = row.after.ended.shape
+    keys = jax.random.split(key, (members, samples))
+    return jax.vmap(jax.vmap(lambda s, k: sac.next_value(s, key=k)))(row.after.candidates, keys)
+
+
+def recorded_target(
+    sac: SAC, row: Batch, *, entropy: bool, floor: float | None = None, key: PRNGKeyArray
+) -> Float[Array, ""]:
+    """R + γ (1 − d) V of a recorded transition: no penalty, as it did happen."""
+    value = sac.next_value(row.next_obs, key=key, entropy=entropy)
+    target = bellman_target(row.reward, row.terminated, value, sac.config.discount)
+    return target if floor is None else jnp.maximum(target, floor)
+
+
+def make_agent(sac: SAC, world: World, data: Batch, config: RolloutConfig, *, key: PRNGKeyArray) -> Agent:
+    """An agent with an empty buffer."""
+
+    def example(data: Batch, key: PRNGKeyArray) -> Experience:
+        action, _ = sac.actor.sample(data.obs[0], key=key)
+        return Experience(data.obs[0], action, world.imagine(data.obs[0], action, key=key))
+
+    shapes = eqx.filter_eval_shape(example, data, key)
+    return Agent(sac, Buffer.empty(config, shapes), key)
+
+
+def refresh(agent: Agent, data: tuple[Batch, World], config: RolloutConfig) -> tuple[Agent, dict[str, Array]]:
+    """Imagine a new generation with the policy of the moment."""
+    batch, world = data
+    key = jax.random.fold_in(jax.random.fold_in(agent.key, 1), agent.sac.done.astype(jnp.int32))
+    rows, valid, metrics = roll_out(world, agent.sac.actor, batch, config, key=key)
+    return Agent(agent.sac, agent.buffer.add(rows, valid), agent.key), metrics
+
+
+def learn(
+    agent: Agent, data: tuple[Batch, World], algorithm: Algorithm, config: RolloutConfig
+) -> tuple[Agent, dict[str, Array]]:
+    """One update on a minibatch of recorded and imagined transitions."""
+    batch, _ = data
+    size = agent.sac.config.batch_size
+    real = int(size * config.real_share)
+    key = jax.random.fold_in(jax.random.fold_in(agent.key, 2), agent.sac.done.astype(jnp.int32))
+    real_key, draw_key, target_key, update_key = jax.random.split(key, 4)
+    recorded = batch.draw(real, key=real_key)
+    imagined = agent.buffer.draw(size - real, key=draw_key)
+    keys = jax.random.split(target_key, size)
+    on_real = lambda row, k: algorithm.real_target(agent.sac, row, key=k)  # noqa: E731
+    on_imagined = lambda row, k: algorithm.target(agent.sac, row, key=k)  # noqa: E731
+    known = jax.vmap(on_real)(recorded, keys[:real])
+    guessed, metrics = jax.vmap(on_imagined)(imagined, keys[real:])
+    sac, learned = agent.sac.update(
+        jnp.concatenate([recorded.obs, imagined.obs]),
+        jnp.concatenate([recorded.action, imagined.action]),
+        jnp.concatenate([known, guessed]),
+        key=update_key,
+    )
+    means = {name: values.mean() for name, values in metrics.items()}
+    return Agent(sac, agent.buffer, agent.key), {**learned, **means}
+
+
+def over_seeds(step: Any) -> Any:
+    """The same for every seed, whose agents share a leading axis; each has its own key in its state."""
+    return lambda agents, data: eqx.filter_vmap(step, in_axes=(eqx.if_array(0), None))(agents, data)

@@ -1,0 +1,82 @@
+"""Behaviour cloning: the policy that predicts the log's actions, for reference."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Int, PRNGKeyArray
+
+from mcetm.data.normalize import Statistics
+from mcetm.data.transitions import Transitions
+from mcetm.nn.actor import Actor
+from mcetm.nn.scaling import Scaling
+from mcetm.training import Saving, fit
+from mcetm.training.batches import Batch
+from mcetm.training.optimise import begin, descend
+
+
+@dataclass(frozen=True)
+class BCConfig:
+    """Least squares on the mode of the policy."""
+
+    width: int = 256
+    depth: int = 2
+    batch_size: int = 256
+    learning_rate: float = 3e-4
+    steps: int = 100_000
+
+
+def fit_bc(
+    train: Transitions,
+    low: Array,
+    high: Array,
+    config: BCConfig | None = None,
+    *,
+    seeds: Int[Array, " seeds"],
+    folder: Path | None = None,
+    chunk: int = 1000,
+) -> tuple[Actor, list[dict[str, Any]]]:
+    """One actor for each seed, on a leading axis."""
+    config = config or BCConfig()
+    scale = Scaling.of(Statistics.of(train).obs)
+    optimiser = optax.adam(config.learning_rate)
+
+    def make(seed: Array) -> Any:
+        key = jax.random.key(seed)
+        actor = Actor(scale, low, high, width=config.width, depth=config.depth, key=key)
+        return actor, begin(optimiser, actor), key
+
+    def one(state: Any, data: Batch, index: Array) -> tuple[Any, dict[str, Array]]:
+        actor, moments, seed_key = state
+        batch = data.draw(config.batch_size, key=jax.random.fold_in(seed_key, index))
+
+        def loss(actor: Actor) -> Array:
+            off = lambda o, a: actor.unit(actor.mode(o)) - actor.unit(a)  # noqa: E731
+            return (jax.vmap(off)(batch.obs, batch.action) ** 2).mean()
+
+        value, gradient = eqx.filter_value_and_grad(loss)(actor)
+        actor, moments = descend(optimiser, actor, gradient, moments)
+        return (actor, moments, seed_key), {"loss": value}
+
+    def step(state: Any, data: Batch, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
+        states, count = state
+        states, metrics = eqx.filter_vmap(one, in_axes=(eqx.if_array(0), None, None))(states, data, count)
+        return (states, count + 1), metrics
+
+    result = fit(
+        step,
+        (eqx.filter_vmap(make)(seeds), jnp.zeros((), jnp.int32)),
+        Batch.of(train),
+        steps=config.steps,
+        key=jax.random.key(0),
+        chunk=chunk,
+        saving=None if folder is None else Saving(folder, {**asdict(config), "seeds": seeds.tolist()}),
+        label="behaviour cloning",
+    )
+    return result.state[0][0], result.history

@@ -1,0 +1,34 @@
+"""MOPO (Yu et al., 2020): the reward of an imagined step is lowered by how unsure the model is of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from mcetm.agents.agent import recorded_target
+from mcetm.agents.rollout import Experience
+from mcetm.agents.sac import SAC
+from mcetm.agents.targets import bellman_target
+from mcetm.training.batches import Batch
+
+
+@dataclass(frozen=True)
+class MOPO:
+    """λ; the world must measure an uncertainty."""
+
+    penalty: float = 1.0
+    entropy_backup: bool = True
+
+    def target(
+        self, sac: SAC, row: Experience, *, key: PRNGKeyArray
+    ) -> tuple[Float[Array, ""], dict[str, Array]]:
+        """The target of one imagined transition."""
+        reward = row.after.reward - self.penalty * row.after.uncertainty
+        value = sac.next_value(row.after.next_obs, key=key, entropy=self.entropy_backup)
+        target = bellman_target(reward, row.after.terminated, value, sac.config.discount)
+        return target, {"uncertainty": row.after.uncertainty}
+
+    def real_target(self, sac: SAC, row: Batch, *, key: PRNGKeyArray) -> Float[Array, ""]:
+        """Recorded transitions are not penalised."""
+        return recorded_target(sac, row, entropy=self.entropy_backup, key=key)

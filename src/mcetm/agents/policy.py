@@ -1,0 +1,105 @@
+"""A trained policy on its own: exported from an actor, kept as safetensors and JSON, called with NumPy."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from mcetm.errors import UserError
+from mcetm.files import atomic_write
+from mcetm.nn.actor import LOG_STD_RANGE, Actor
+from mcetm.tasks.policy import TanhGaussianPolicy
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class LoadedPolicy:
+    """action = policy(obs): NumPy in and out, one observation or a batch; the mode unless asked to sample."""
+
+    network: TanhGaussianPolicy
+    about: dict[str, Any]
+    """What the file says of it: task, algorithm, seed, steps."""
+
+    def __call__(self, obs: Any, *, rng: np.random.Generator | None = None) -> np.ndarray:
+        """Actions for one observation or for each row; with `rng` sampled, else the mode."""
+        rows = np.asarray(obs, np.float32)
+        if rows.shape[-1:] != (self.network.obs_dim,) or rows.ndim > 2:
+            raise UserError(
+                f"The policy takes observations of width {self.network.obs_dim}, not {rows.shape}."
+            )
+        batch = np.atleast_2d(rows)
+        acting = replace(self.network, deterministic=rng is None)
+        action = acting.sample(batch, rng or np.random.default_rng(0))
+        return action if rows.ndim == 2 else action[0]
+
+
+def numpy_policy(actor: Actor, *, deterministic: bool = True) -> TanhGaussianPolicy:
+    """The actor as a NumPy network; the scaling of observations becomes part of its first layer."""
+    layers = [(np.asarray(layer.weight), np.asarray(layer.bias)) for layer in actor.network.layers]
+    mean, std = np.asarray(actor.obs_scale.mean), np.asarray(actor.obs_scale.std)
+    weight, bias = layers[0]
+    layers[0] = weight / std, bias - (weight / std) @ mean
+    (last_weight, last_bias), actions = layers[-1], len(np.asarray(actor.centre))
+    as_stored = lambda w, b: (np.ascontiguousarray(w.T, np.float32), np.ascontiguousarray(b, np.float32))  # noqa: E731
+    centre, half = np.asarray(actor.centre, np.float64), np.asarray(actor.half, np.float64)
+    policy = TanhGaussianPolicy(
+        layers=tuple(as_stored(w, b) for w, b in layers[:-1]),
+        mean=as_stored(last_weight[:actions], last_bias[:actions]),
+        log_std=as_stored(last_weight[actions:], last_bias[actions:]),
+        deterministic=deterministic,
+        log_std_range=LOG_STD_RANGE,
+    )
+    return policy.within(tuple((centre - half).tolist()), tuple((centre + half).tolist()))
+
+
+def save_policy(folder: Path, actor: Actor, about: dict[str, Any]) -> None:
+    """Write `policy.safetensors` and `policy.json`, each whole or not at all."""
+    policy = numpy_policy(actor)
+    arrays: dict[str, np.ndarray] = {}
+    for name, (weight, bias) in _named(policy).items():
+        arrays[f"{name}/weight"], arrays[f"{name}/bias"] = np.ascontiguousarray(weight.T), bias
+    with atomic_write(folder / "policy.safetensors") as temporary:
+        save_file(arrays, temporary)
+    low = policy.low or (-1.0,) * policy.action_dim
+    high = policy.high or (1.0,) * policy.action_dim
+    content = {
+        "format": _FORMAT,
+        "kind": "tanh-Gaussian network",
+        "obs_dim": policy.obs_dim,
+        "action_low": low,
+        "action_high": high,
+        "log_std_range": policy.log_std_range,
+        **about,
+    }
+    with atomic_write(folder / "policy.json") as temporary:
+        temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def load_policy(path: str | Path) -> LoadedPolicy:
+    """Read a policy's folder, or a run's (its first seed)."""
+    folder = Path(path)
+    places = [folder, folder / "policy", *sorted((folder / "policy").glob("seed-*"))]
+    found = next((place for place in places if (place / "policy.json").is_file()), None)
+    if found is None:
+        raise UserError(f"{path} holds no policy: there is no policy.json in it or in its folder policy/.")
+    try:
+        about = json.loads((found / "policy.json").read_text(encoding="utf-8"))
+        arrays = load_file(found / "policy.safetensors")
+        network = TanhGaussianPolicy.from_arrays(arrays, source=str(found))
+        network = replace(network, log_std_range=tuple(about["log_std_range"]), deterministic=True)
+        network = network.within(tuple(about["action_low"]), tuple(about["action_high"]))
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        raise UserError(f"The policy in {found} is damaged: {error}.") from None
+    return LoadedPolicy(network, about)
+
+
+def _named(policy: TanhGaussianPolicy) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    hidden = {f"fc{i}": layer for i, layer in enumerate(policy.layers)}
+    return {**hidden, "last_fc": policy.mean, "last_fc_log_std": policy.log_std}

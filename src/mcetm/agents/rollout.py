@@ -1,0 +1,128 @@
+"""Branched rollouts inside a model, and the ring buffer that keeps the newest of them on the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from mcetm.dynamics.world import Imagined, World
+from mcetm.nn.actor import Actor
+from mcetm.training.batches import Batch
+
+
+@dataclass(frozen=True)
+class RolloutConfig:
+    """How much is imagined, and how long it is kept."""
+
+    batch: int = 50_000
+    """Branches of one generation, from dataset states."""
+    horizon: int = 5
+    every: int = 1000
+    """Updates between generations."""
+    retain: int = 5
+    """Generations kept."""
+    parallel: int = 10_000
+    """Branches imagined at once: bounds the memory of the chains."""
+    real_share: float = 0.05
+    """Share of each minibatch that comes from the log."""
+
+    @property
+    def capacity(self) -> int:
+        """Rows of the buffer."""
+        return self.batch * self.horizon * self.retain
+
+    def bytes(self, obs_dim: int, action_dim: int, candidates: int) -> int:
+        """Memory of the buffer: what is kept of each transition, with its M × N candidates."""
+        per_row = 4 * (obs_dim + action_dim + 2 + obs_dim * (1 + candidates)) + 2 + 2 * candidates + 4
+        return self.capacity * per_row
+
+
+class Experience(eqx.Module):
+    """Imagined transitions: (s, a) and all that was imagined after them."""
+
+    obs: Float[Array, "*rows obs"]
+    action: Float[Array, "*rows action"]
+    after: Imagined
+
+
+class Buffer(eqx.Module):
+    """The last generations; rows that a finished branch did not fill are never drawn."""
+
+    rows: Experience
+    valid: Bool[Array, " capacity"]
+    order: Int[Array, " capacity"]
+    """Row numbers, the valid ones first."""
+    count: Int[Array, ""]
+    """How many are valid."""
+    generations: Int[Array, ""]
+    """How many were ever added."""
+
+    @classmethod
+    def empty(cls, config: RolloutConfig, example: Experience) -> Buffer:
+        """A buffer without rows, shaped after one example."""
+        rows = jax.tree_util.tree_map(lambda x: jnp.zeros((config.capacity, *x.shape), x.dtype), example)
+        zero = jnp.zeros((), jnp.int32)
+        return cls(
+            rows, jnp.zeros(config.capacity, bool), jnp.arange(config.capacity, dtype=jnp.int32), zero, zero
+        )
+
+    def add(self, generation: Experience, valid: Bool[Array, " rows"]) -> Buffer:
+        """Write a generation over the oldest one."""
+        size = valid.shape[0]
+        start = (self.generations % (self.valid.shape[0] // size)) * size
+        put = lambda old, new: jax.lax.dynamic_update_slice_in_dim(old, new, start, 0)  # noqa: E731
+        rows = jax.tree_util.tree_map(put, self.rows, generation)
+        valid = put(self.valid, valid)
+        order = jnp.argsort(~valid, stable=True).astype(jnp.int32)
+        return Buffer(rows, valid, order, valid.sum(dtype=jnp.int32), self.generations + 1)
+
+    def draw(self, size: int, *, key: PRNGKeyArray) -> Experience:
+        """Valid rows, uniformly with replacement."""
+        chosen = self.order[jax.random.randint(key, (size,), 0, jnp.maximum(self.count, 1))]
+        return jax.tree_util.tree_map(lambda column: column[chosen], self.rows)
+
+
+def roll_out(
+    world: World, actor: Actor, data: Batch, config: RolloutConfig, *, key: PRNGKeyArray
+) -> tuple[Experience, Bool[Array, " rows"], dict[str, Array]]:
+    """One generation: rows step by step, which of them are real steps of a branch, and what it was like."""
+    start_key, branch_key = jax.random.split(key)
+    starts = data.obs[jax.random.randint(start_key, (config.batch,), 0, len(data))]
+
+    def branch(inputs: tuple[Array, PRNGKeyArray]) -> tuple[Experience, Array]:
+        start, key = inputs
+
+        def step(carry: tuple[Array, Array], step_key: PRNGKeyArray) -> tuple[tuple[Array, Array], tuple]:
+            obs, alive = carry
+            act_key, world_key = jax.random.split(step_key)
+            action, _ = actor.sample(obs, key=act_key)
+            after = world.imagine(obs, action, key=world_key)
+            goes_on = alive & ~after.terminated & ~after.truncated
+            # A branch that has ended stands still; its rows are not valid.
+            following = jnp.where(goes_on, after.next_obs, obs)
+            return (following, goes_on), (Experience(obs, action, after), alive)
+
+        keys = jax.random.split(key, config.horizon)
+        return jax.lax.scan(step, (start, jnp.ones((), bool)), keys)[1]
+
+    keys = jax.random.split(branch_key, config.batch)
+    rows, valid = jax.lax.map(branch, (starts, keys), batch_size=min(config.parallel, config.batch))
+    flat = lambda x: jnp.swapaxes(x, 0, 1).reshape(-1, *x.shape[2:])  # noqa: E731
+    rows, valid = jax.tree_util.tree_map(flat, rows), flat(valid)
+    steps = jnp.maximum(valid.sum(dtype=jnp.float32), 1.0)
+    share = lambda flags: (flags & valid).sum(dtype=jnp.float32) / steps  # noqa: E731
+    # What is not a number is never drawn, and is not kept either.
+    finite = jnp.isfinite(rows.after.next_obs).all(axis=-1) & jnp.isfinite(rows.after.reward)
+    finite &= jnp.isfinite(rows.after.candidates).all(axis=(1, 2, 3))
+    clean = lambda x: jnp.nan_to_num(x) if eqx.is_inexact_array(x) else x  # noqa: E731
+    metrics = {
+        "rollout_length": steps / config.batch,
+        "rollout_truncated": share(rows.after.truncated),
+        "rollout_terminated": share(rows.after.terminated),
+        "rollout_reward": jnp.where(valid, rows.after.reward, 0.0).sum() / steps,
+    }
+    return jax.tree_util.tree_map(clean, rows), valid & finite, metrics

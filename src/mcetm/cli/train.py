@@ -1,0 +1,159 @@
+"""`mcetm train` and `mcetm evaluate`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from tyro.conf import Positional, arg
+
+if TYPE_CHECKING:
+    pass
+
+Name = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
+Number = Annotated[int | None, arg(metavar="N", help_behavior_hint="")]
+Folder = Annotated[Path | None, arg(metavar="DIR", help_behavior_hint="")]
+Flag = Annotated[bool, arg(help_behavior_hint="")]
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train a policy from a dataset: models of the world, calibration, policy, evaluation."""
+
+    dataset: Annotated[str, arg(metavar="SOURCE")] = "pendulum-mixed"
+    """A file, a name from `mcetm data list`, or a Minari id."""
+
+    task: Name = None
+    """Task the data belong to, where the source does not say; without one returns are not measured."""
+
+    algo: Literal["mcetm", "mobile", "mopo", "bc"] = "mcetm"
+    """The algorithm."""
+
+    preset: Literal["quick", "fast", "paper", "paper-empo"] = "quick"
+    """quick: minutes on two cores; fast: our best, for a GPU; paper: the paper's settings."""
+
+    seeds: Number = None
+    """How many agents to train, all in one program (3 by default)."""
+
+    seed: int = 0
+    """The first of the seeds."""
+
+    steps: Number = None
+    """Updates of the policy, where the preset's number does not suit."""
+
+    out: Folder = None
+    """Folder of the run; runs/DATASET-ALGO-PRESET by default."""
+
+    models: Folder = None
+    """Use the models of this earlier run."""
+
+    resume: Folder = None
+    """Go on with this run; its own settings hold."""
+
+    def run(self) -> int:
+        """Train, save, print."""
+        from mcetm.console import output
+        from mcetm.pipeline.config import read_config
+        from mcetm.pipeline.train import results_of, run_training, start_run
+        from mcetm.report.training import show_results
+
+        if self.resume is not None:
+            folder, config = self.resume, read_config(self.resume / "config.json")
+        else:
+            config = self._config()
+            name = f"{Path(self.dataset).stem.replace('/', '-')}-{self.algo}-{self.preset}"
+            folder = self.out or Path("runs") / name
+            start_run(config, folder)
+        if self.models is not None and not (self.models / "models").is_dir():
+            from mcetm.errors import UserError
+
+            raise UserError(f"{self.models} holds no models of an earlier run.")
+        try:
+            run = run_training(folder, config, models_from=self.models)
+        except KeyboardInterrupt:
+            print(f"stopped; go on with: mcetm train --resume {folder}")
+            raise
+        show_results(
+            results_of(run), output(), normalised=run.task is not None and run.task.scores is not None
+        )
+        if run.task is None:
+            print("Returns were not measured: the dataset has no task (name one with --task).")
+        print(f"the run is in {folder}; mcetm.load_policy('{folder}') gives its policy")
+        return 0
+
+    def _config(self):
+        from dataclasses import replace
+
+        from mcetm.errors import UserError
+        from mcetm.pipeline.presets import make_config
+
+        for name in ("seeds", "steps"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UserError(f"--{name} must be at least 1, not {value}.")
+        config = make_config(
+            self.preset,
+            dataset=self.dataset,
+            algo=self.algo,
+            seeds=self.seeds,
+            seed=self.seed,
+            task=self.task,
+        )
+        if self.steps is not None:
+            policy = config.policy
+            policy = replace(
+                policy,
+                sac=replace(policy.sac, steps=self.steps),
+                bc=replace(policy.bc, steps=self.steps),
+                evaluate_every=min(policy.evaluate_every, self.steps),
+            )
+            config = replace(config, policy=policy)
+        return config
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Run the policies of a run in their environment."""
+
+    folder: Positional[Annotated[Path, arg(metavar="RUN")]]
+    """Folder of a run, or of one policy."""
+
+    episodes: int = 10
+    """Episodes of each seed's policy."""
+
+    seed: int = 0
+    """Seed of the environments."""
+
+    task: Name = None
+    """The task, where the policy does not say."""
+
+    json: Flag = False
+    """Print JSON."""
+
+    def run(self) -> int:
+        """Evaluate every seed's policy."""
+        import json
+
+        from mcetm.agents.policy import load_policy
+        from mcetm.errors import UserError
+        from mcetm.evaluation.returns import evaluate_policy
+        from mcetm.tasks import get_task
+
+        if self.episodes < 1:
+            raise UserError(f"--episodes must be at least 1, not {self.episodes}.")
+        folders = sorted((self.folder / "policy").glob("seed-*")) or [self.folder]
+        found = {}
+        for folder in folders:
+            policy = load_policy(folder)
+            name = self.task or policy.about.get("task")
+            if name is None:
+                raise UserError(f"{folder} does not say its task; name one with --task.")
+            result = evaluate_policy(get_task(name), policy.network, episodes=self.episodes, seed=self.seed)
+            found[folder.name] = result.to_dict()
+            if not self.json:
+                score = "" if result.score is None else f", score {result.score:.1f} ± {result.score_std:.1f}"
+                print(f"{folder.name}: return {result.mean:,.1f} ± {result.std:,.1f}{score}")
+        if self.json:
+            print(json.dumps(found, indent=1))
+        return 0

@@ -1,0 +1,71 @@
+"""The tanh-Gaussian actor: a Gaussian squashed into the action bounds, with its log-probability."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from mcetm.nn.mlp import MLP
+from mcetm.nn.scaling import Scaling
+
+LOG_STD_RANGE = (-5.0, 2.0)
+
+
+class Actor(eqx.Module):
+    """a = centre + half · tanh(mean(s) + std(s) · noise), one observation at a time.
+
+    Log-probabilities are densities over tanh's range (−1, 1), so that the usual target entropy, −|A|, means
+    the same whatever the bounds are.
+    """
+
+    network: MLP
+    obs_scale: Scaling
+    centre: Float[Array, " action"]
+    half: Float[Array, " action"]
+
+    def __init__(
+        self,
+        obs_scale: Scaling,
+        low: Float[Array, " action"],
+        high: Float[Array, " action"],
+        *,
+        width: int = 256,
+        depth: int = 2,
+        key: PRNGKeyArray,
+    ) -> None:
+        self.network = MLP(obs_scale.mean.shape[-1], 2 * low.shape[0], width=width, depth=depth, key=key)
+        self.obs_scale = obs_scale
+        self.centre, self.half = 0.5 * (high + low), 0.5 * (high - low)
+
+    def distribution(
+        self, obs: Float[Array, " obs"]
+    ) -> tuple[Float[Array, " action"], Float[Array, " action"]]:
+        """Mean and log standard deviation before the tanh."""
+        mean, log_std = jnp.split(self.network(self.obs_scale.normalize(obs)), 2)
+        return mean, jnp.clip(log_std, *LOG_STD_RANGE)
+
+    def sample(
+        self, obs: Float[Array, " obs"], *, key: PRNGKeyArray
+    ) -> tuple[Float[Array, " action"], Float[Array, ""]]:
+        """An action and its log-probability."""
+        mean, log_std = self.distribution(obs)
+        noise = jax.random.normal(key, mean.shape)
+        raw = mean + jnp.exp(log_std) * noise
+        normal = -0.5 * noise**2 - log_std - 0.5 * jnp.log(2.0 * jnp.pi)
+        # log(1 − tanh²) in a form that does not lose its digits for large actions.
+        squash = 2.0 * (jnp.log(2.0) - raw - jax.nn.softplus(-2.0 * raw))
+        return self.bounded(jnp.tanh(raw)), (normal - squash).sum()
+
+    def mode(self, obs: Float[Array, " obs"]) -> Float[Array, " action"]:
+        """The action without noise."""
+        return self.bounded(jnp.tanh(self.distribution(obs)[0]))
+
+    def bounded(self, unit: Float[Array, " action"]) -> Float[Array, " action"]:
+        """From (−1, 1) to the action bounds."""
+        return jax.lax.stop_gradient(self.centre) + jax.lax.stop_gradient(self.half) * unit
+
+    def unit(self, action: Float[Array, " action"]) -> Float[Array, " action"]:
+        """From the action bounds to [−1, 1]."""
+        return (action - jax.lax.stop_gradient(self.centre)) / jax.lax.stop_gradient(self.half)

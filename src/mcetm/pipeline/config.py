@@ -1,0 +1,118 @@
+"""The complete settings of one run: frozen, written to `config.json`, and read back from it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+import typing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from mcetm.agents.bc import BCConfig
+from mcetm.agents.rollout import RolloutConfig
+from mcetm.agents.sac import SACConfig
+from mcetm.agents.targets import SpreadOf
+from mcetm.dynamics import (
+    AutoencoderConfig,
+    CalibrationConfig,
+    EnergyConfig,
+    GaussianConfig,
+    HeadConfig,
+    InferenceConfig,
+)
+from mcetm.dynamics.calibrate import Rule
+from mcetm.errors import UserError
+
+Algo = Literal["mcetm", "mobile", "mopo", "bc"]
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class ModelsConfig:
+    """The model of the world."""
+
+    gaussian: GaussianConfig = field(default_factory=GaussianConfig)
+    autoencoder: AutoencoderConfig = field(default_factory=AutoencoderConfig)
+    energy: EnergyConfig = field(default_factory=EnergyConfig)
+    inference: InferenceConfig | None = None
+    calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
+    reward: HeadConfig = field(default_factory=HeadConfig)
+    termination: Literal["auto", "learned", "none"] = "auto"
+    """auto: the task's own rule; without a task learned, if the log has terminations."""
+
+
+@dataclass(frozen=True)
+class PolicyConfig:
+    """How the policy is learned in it."""
+
+    penalty: float = 1.0
+    """λ."""
+    truncate: bool = True
+    value_floor: float | None = None
+    """Worth of a truncated sample and least target; None estimates it from the log's rewards."""
+    spread_of: SpreadOf = "all"
+    samples: int = 10
+    """N, next states of each member."""
+    rollout_rule: Rule = "minimum"
+    target_rule: Rule = "minimum"
+    """The paper tests each sample by itself; a rare false alarm then costs every target a little."""
+    sac: SACConfig = field(default_factory=SACConfig)
+    rollout: RolloutConfig = field(default_factory=RolloutConfig)
+    bc: BCConfig = field(default_factory=BCConfig)
+    evaluate_every: int = 10_000
+    """Updates between evaluations."""
+    episodes: int = 10
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """One run of `mcetm train`."""
+
+    dataset: str = "pendulum-mixed"
+    task: str | None = None
+    algo: Algo = "mcetm"
+    preset: str = "quick"
+    seeds: int = 3
+    seed: int = 0
+    """The first seed; models are trained with this one and shared."""
+    holdout: float = 0.1
+    compare: bool = False
+    """Also train behaviour cloning, MOBILE and MC-ETM without truncation and penalty, for the table."""
+    models: ModelsConfig = field(default_factory=ModelsConfig)
+    policy: PolicyConfig = field(default_factory=PolicyConfig)
+
+
+def to_plain(config: Any) -> dict[str, Any]:
+    """As JSON would hold it."""
+    return json.loads(json.dumps(dataclasses.asdict(config)))
+
+
+def read_config(path: Path) -> TrainConfig:
+    """The settings in a `config.json`."""
+    try:
+        return from_plain(TrainConfig, json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise UserError(f"{path.parent} is not a run: there is no config.json in it.") from None
+    except (ValueError, TypeError, KeyError) as error:
+        raise UserError(f"{path} is not the configuration of a run: {error}.") from None
+
+
+def from_plain(kind: type[_T], content: dict[str, Any]) -> _T:
+    """A dataclass from plain data, nested ones included."""
+    hints = typing.get_type_hints(kind)
+    unknown = set(content) - set(hints)
+    if unknown:
+        raise ValueError(f"unknown setting '{sorted(unknown)[0]}'")
+    return kind(**{name: _value(hints[name], value) for name, value in content.items()})
+
+
+def _value(hint: Any, value: Any) -> Any:
+    options = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    for option in options:
+        if dataclasses.is_dataclass(option) and isinstance(value, dict):
+            return from_plain(option, value)  # pyright: ignore[reportArgumentType]
+        if typing.get_origin(option) is tuple and isinstance(value, list):
+            return tuple(value)
+    return value

@@ -1,0 +1,104 @@
+"""The model stage of a run: everything that stands for the world, trained in the run's folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from mcetm.data.transitions import Transitions
+from mcetm.dynamics import (
+    Autoencoder,
+    EnergyEnsemble,
+    GaussianEnsemble,
+    InferenceConfig,
+    Threshold,
+    World,
+    calibrate,
+    fit_autoencoder,
+    fit_energy,
+    fit_gaussian,
+    fit_reward,
+    fit_termination,
+)
+from mcetm.dynamics.calibrate import held_out_energies
+from mcetm.pipeline.config import ModelsConfig, PolicyConfig
+from mcetm.tasks.registry import Task
+
+
+@dataclass(frozen=True)
+class Models:
+    """Trained parts; the energy, its manifold and its threshold are there if the algorithm needs them."""
+
+    regressor: GaussianEnsemble
+    reward: Any
+    termination: Any
+    autoencoder: Autoencoder | None = None
+    energy: EnergyEnsemble | None = None
+    threshold: Threshold | None = None
+    held_out: np.ndarray | None = None
+    """Energies at inferred states of held-out data, by member."""
+
+    def world(self, algo: str, policy: PolicyConfig) -> World:
+        """The world as an algorithm sees it."""
+        common: dict[str, Any] = {
+            "reward": self.reward,
+            "termination": self.termination,
+            "count": policy.samples,
+            "rollout_rule": policy.rollout_rule,
+            "target_rule": policy.target_rule,
+        }
+        if algo == "mcetm":
+            threshold = self.threshold if policy.truncate else None
+            return World(self.energy, threshold=threshold, **common)  # pyright: ignore[reportArgumentType]
+        return World(self.regressor, uncertainty="spread" if algo == "mopo" else "none", **common)
+
+
+def train_models(
+    train: Transitions,
+    holdout: Transitions,
+    config: ModelsConfig,
+    task: Task | None,
+    *,
+    energies: bool,
+    key: PRNGKeyArray,
+    folder: Path,
+) -> Models:
+    """Train what is needed; parts that are finished in the folder are read from there."""
+    keys = jax.random.split(key, 6)
+    regressor, _ = fit_gaussian(train, holdout, config.gaussian, key=keys[0], folder=folder / "regressor")
+    reward, _ = fit_reward(train, holdout, config.reward, key=keys[1], folder=folder / "reward")
+    termination = None
+    if config.termination == "auto" and task is not None:
+        termination = task.termination
+    elif config.termination != "none" and train.terminated.any():
+        termination, _ = fit_termination(
+            train, holdout, config.reward, key=keys[2], folder=folder / "termination"
+        )
+    if not energies:
+        return Models(regressor, reward, termination)
+    autoencoder = None
+    if config.energy.negatives == "manifold":
+        autoencoder, _ = fit_autoencoder(
+            train, config.autoencoder, key=keys[3], folder=folder / "autoencoder"
+        )
+    inference = config.inference
+    if inference is None and config.energy.kind == "plain":
+        inference = InferenceConfig()
+    energy, _ = fit_energy(
+        train,
+        config.energy,
+        autoencoder=autoencoder,
+        regressor=regressor,
+        inference=inference,
+        key=keys[4],
+        folder=folder / "energy",
+    )
+    calibration_key, sample_key = jax.random.split(keys[5])
+    threshold = calibrate(energy, holdout, config.calibration, key=calibration_key)
+    energies_found = held_out_energies(energy, holdout, config.calibration, threshold, key=sample_key)
+    return Models(regressor, reward, termination, autoencoder, energy, threshold, np.asarray(energies_found))

@@ -1,0 +1,192 @@
+"""Presets: settings as data. `quick` is minutes on two cores, `fast` our best, `paper` the paper's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mcetm.agents.bc import BCConfig
+from mcetm.agents.rollout import RolloutConfig
+from mcetm.agents.sac import SACConfig
+from mcetm.dynamics import (
+    ANCHORED,
+    PAPER,
+    PAPER_EMPO,
+    AutoencoderConfig,
+    CalibrationConfig,
+    EnergyConfig,
+    GaussianConfig,
+    HeadConfig,
+    InferenceConfig,
+    Langevin,
+)
+from mcetm.errors import UserError
+from mcetm.pipeline.config import Algo, ModelsConfig, PolicyConfig, TrainConfig
+
+PRESETS = ("quick", "fast", "paper", "paper-empo")
+
+# Per-task settings by dataset: (λ, δ) of MC-ETM's table, (λ, horizon, fixed temperature) of MOBILE's official
+# code, (λ, horizon) of MOPO in OfflineRL-Kit.
+_MCETM = {
+    "halfcheetah-random": (0.5, -2.5),
+    "hopper-random": (0.5, -2.5),
+    "walker2d-random": (2.5, 5.0),
+    "halfcheetah-medium": (0.5, 0.0),
+    "hopper-medium": (1.5, -5.0),
+    "walker2d-medium": (1.0, -5.0),
+    "halfcheetah-medium-replay": (0.5, 2.5),
+    "hopper-medium-replay": (0.5, -2.5),
+    "walker2d-medium-replay": (0.5, 5.0),
+    "halfcheetah-medium-expert": (1.5, -10.0),
+    "hopper-medium-expert": (1.5, 0.0),
+    "walker2d-medium-expert": (1.0, -10.0),
+}
+_MOBILE = {
+    "halfcheetah-random": (0.5, 5, None),
+    "hopper-random": (5.0, 5, None),
+    "walker2d-random": (2.0, 5, None),
+    "halfcheetah-medium": (0.5, 5, None),
+    "hopper-medium": (1.5, 5, 0.2),
+    "walker2d-medium": (0.5, 5, None),
+    "halfcheetah-medium-replay": (0.1, 5, None),
+    "hopper-medium-replay": (0.1, 5, 0.2),
+    "walker2d-medium-replay": (0.5, 1, None),
+    "halfcheetah-medium-expert": (1.0, 5, None),
+    "hopper-medium-expert": (1.5, 5, None),
+    "walker2d-medium-expert": (1.5, 1, None),
+}
+_MOPO = {
+    "halfcheetah-medium": (0.5, 5),
+    "hopper-medium": (5.0, 5),
+    "walker2d-medium": (0.5, 5),
+    "halfcheetah-medium-replay": (0.5, 5),
+    "hopper-medium-replay": (2.5, 5),
+    "walker2d-medium-replay": (2.5, 1),
+    "halfcheetah-medium-expert": (2.5, 5),
+    "hopper-medium-expert": (5.0, 5),
+    "walker2d-medium-expert": (2.5, 1),
+    # OfflineRL-Kit has no settings for random data; these are the original code's.
+    "halfcheetah-random": (0.5, 5),
+    "hopper-random": (1.0, 5),
+    "walker2d-random": (1.0, 1),
+}
+
+
+def make_config(
+    preset: str | None = None,
+    *,
+    dataset: str = "pendulum-mixed",
+    algo: Algo = "mcetm",
+    seeds: int | None = None,
+    seed: int = 0,
+    task: str | None = None,
+) -> TrainConfig:
+    """The settings of a preset for a dataset and an algorithm."""
+    preset = preset or "quick"
+    if preset not in PRESETS:
+        raise UserError(f"Unknown preset '{preset}'; there are {', '.join(PRESETS)}.")
+    models, policy = {
+        "quick": _quick,
+        "fast": _fast,
+        "paper": lambda: _paper(PAPER),
+        "paper-empo": lambda: _paper(PAPER_EMPO),
+    }[preset]()
+    name = dataset.removeprefix("d4rl:").removesuffix("-v2")
+    policy, models = _for_task(policy, models, algo, name, literal=preset.startswith("paper"))
+    return TrainConfig(
+        dataset=dataset,
+        task=task,
+        algo=algo,
+        preset=preset,
+        seeds=3 if seeds is None else seeds,
+        seed=seed,
+        compare=preset == "quick" and algo == "mcetm",
+        models=models,
+        policy=policy,
+    )
+
+
+def _quick() -> tuple[ModelsConfig, PolicyConfig]:
+    chain = Langevin(steps=10)
+    models = ModelsConfig(
+        gaussian=GaussianConfig(members=4, elites=3, width=64, depth=2, steps=3000, batch_size=256),
+        autoencoder=AutoencoderConfig(latent_dim=2, width=32, depth=2, steps=2000, batch_size=256),
+        energy=EnergyConfig(
+            members=3, count=6, width=48, depth=3, batch_size=64, steps=1000, latent=chain, ambient=chain
+        ),
+        inference=InferenceConfig(
+            latent=Langevin(steps=5, noise=0.1), ambient=Langevin(steps=5, noise=0.1), descend=True
+        ),
+        calibration=CalibrationConfig(quantile=0.999, samples=4, rows=4000),
+        reward=HeadConfig(width=64, learning_rate=1e-3, batch_size=256, steps=4000),
+    )
+    policy = PolicyConfig(
+        penalty=1.0,
+        samples=4,
+        sac=SACConfig(
+            width=64,
+            actor_rate=1e-3,
+            critic_rate=1e-3,
+            temperature_rate=1e-3,
+            discount=0.97,
+            batch_size=128,
+            steps=5000,
+        ),
+        rollout=RolloutConfig(batch=400, horizon=5, every=500, retain=5, parallel=400),
+        bc=BCConfig(width=64, batch_size=128, learning_rate=1e-3, steps=3000),
+        evaluate_every=1000,
+        episodes=10,
+    )
+    return models, policy
+
+
+def _fast() -> tuple[ModelsConfig, PolicyConfig]:
+    models = ModelsConfig(
+        energy=ANCHORED,
+        calibration=CalibrationConfig(quantile=0.99),
+        reward=HeadConfig(learning_rate=1e-3, batch_size=1024),
+    )
+    policy = PolicyConfig(
+        sac=SACConfig(steps=300_000), rollout=RolloutConfig(batch=5000), evaluate_every=25_000
+    )
+    return models, policy
+
+
+def _paper(energy: EnergyConfig) -> tuple[ModelsConfig, PolicyConfig]:
+    models = ModelsConfig(
+        energy=energy, inference=InferenceConfig(), calibration=CalibrationConfig(mode="absolute")
+    )
+    policy = PolicyConfig(
+        value_floor=0.0,
+        spread_of="truncated",
+        rollout_rule="selected",
+        target_rule="per-sample",
+        sac=SACConfig(steps=3_000_000),
+        rollout=RolloutConfig(batch=50_000),
+        evaluate_every=50_000,
+    )
+    return models, policy
+
+
+def _for_task(
+    policy: PolicyConfig, models: ModelsConfig, algo: Algo, name: str, *, literal: bool
+) -> tuple[PolicyConfig, ModelsConfig]:
+    """The published settings of an algorithm for a dataset, where there are some."""
+    if name.startswith("hopper"):
+        models = replace(models, autoencoder=replace(models.autoencoder, latent_dim=5))
+    if algo == "mcetm" and literal and name in _MCETM:
+        weight, threshold = _MCETM[name]
+        models = replace(models, calibration=replace(models.calibration, absolute=threshold))
+        policy = replace(policy, penalty=weight)
+    if algo == "mobile" and name in _MOBILE:
+        weight, horizon, temperature = _MOBILE[name]
+        policy = replace(
+            policy,
+            penalty=weight,
+            value_floor=0.0,
+            rollout=replace(policy.rollout, horizon=horizon),
+            sac=replace(policy.sac, temperature=temperature),
+        )
+    if algo == "mopo" and name in _MOPO:
+        weight, horizon = _MOPO[name]
+        policy = replace(policy, penalty=weight, rollout=replace(policy.rollout, horizon=horizon))
+    return policy, models

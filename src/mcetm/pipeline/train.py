@@ -1,0 +1,181 @@
+"""The main job, end to end: data → models → calibration → policy → evaluation → run folder.
+
+Every stage is a `fit` with a folder of its own inside the run, so a run that was stopped goes on by doing the
+same again: finished stages are read back, the unfinished one continues from its newest checkpoint, bit for
+bit.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mcetm.agents.policy import save_policy
+from mcetm.data.transitions import Transitions
+from mcetm.envs import load_dataset
+from mcetm.errors import UserError
+from mcetm.files import atomic_write
+from mcetm.nn.actor import Actor
+from mcetm.nn.members import take_members
+from mcetm.pipeline.config import Algo, PolicyConfig, TrainConfig, read_config, to_plain
+from mcetm.pipeline.environment import describe_environment
+from mcetm.pipeline.models import Models, train_models
+from mcetm.pipeline.policy import mean_returns, train_policies, without_safety
+from mcetm.tasks.registry import Task, get_task
+
+_SAFE = "MC-ETM"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One line of the table: an algorithm and what its seeds reached."""
+
+    name: str
+    returns: tuple[float, ...] | None
+    """Mean return of each seed; None where there is no environment to measure it in."""
+    history: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run found, and where it is."""
+
+    folder: Path
+    config: TrainConfig
+    data_return: float
+    outcomes: tuple[Outcome, ...]
+    models: Models | None
+    task: Task | None
+
+
+def start_run(config: TrainConfig, folder: Path) -> None:
+    """Make the folder of a new run; a folder that holds another run is refused."""
+    path = folder / "config.json"
+    if path.exists():
+        if to_plain(read_config(path)) != to_plain(config):
+            raise UserError(
+                f"{folder} holds a run with other settings; choose another --out, or --resume it."
+            )
+        return
+    if folder.exists() and any(folder.iterdir()):
+        raise UserError(f"{folder} is not empty and not a run; choose another --out.")
+    write_plain(path, to_plain(config))
+
+
+def run_training(folder: Path, config: TrainConfig, *, models_from: Path | None = None) -> Run:
+    """Do all that the configuration says and the folder does not hold yet."""
+    log = load_dataset(config.dataset, task=config.task)
+    log.require("reward", "action")
+    task = None if log.metadata.task is None else get_task(log.metadata.task)
+    write_plain(folder / "environment.json", {**describe_environment(), "dataset_checksum": log.checksum})
+    train, holdout = log.split(config.holdout, seed=config.seed)
+    lines = _lines(config)
+    models = None
+    if any(algo != "bc" for _, algo, _ in lines):
+        models = train_models(
+            train,
+            holdout,
+            config.models,
+            task,
+            energies=any(algo == "mcetm" for _, algo, _ in lines),
+            key=jax.random.key(config.seed),
+            folder=(models_from or folder) / "models",
+        )
+    outcomes = []
+    for name, algo, policy in lines:
+        own = name == lines[-1][0]
+        place = folder if own else folder / "compared" / name.replace(" ", "-").replace(",", "").lower()
+        actors, history = train_policies(
+            train,
+            None if algo == "bc" or models is None else models.world(algo, policy),
+            algo,
+            policy,
+            _bounds(train),
+            task,
+            seeds=_seeds(config),
+            folder=place,
+            label=name,
+        )
+        if own:
+            _save(folder, actors, config, task)
+        found = None
+        if task is not None:
+            found = tuple(mean_returns(actors, task, config.policy.episodes, config.seeds))
+        outcomes.append(Outcome(name, found, history))
+    run = Run(folder, config, float(log.episode_returns.mean()), tuple(outcomes), models, task)
+    write_plain(folder / "results.json", results_of(run))
+    return run
+
+
+def results_of(run: Run) -> dict[str, Any]:
+    """The table as plain data."""
+    scores = None if run.task is None else run.task.scores
+    return {
+        "dataset": run.config.dataset,
+        "data_return": run.data_return,
+        "seeds": _seeds(run.config),
+        "algorithms": {
+            outcome.name: None
+            if outcome.returns is None
+            else {
+                "returns": list(outcome.returns),
+                "mean": float(np.mean(outcome.returns)),
+                "std": float(np.std(outcome.returns, ddof=1)) if len(outcome.returns) > 1 else None,
+                "score": None if scores is None else float(scores.normalize(np.mean(outcome.returns))),
+            }
+            for outcome in run.outcomes
+        },
+    }
+
+
+def write_plain(path: Path, content: Any) -> None:
+    """Write JSON, whole or not at all."""
+    with atomic_write(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def _lines(config: TrainConfig) -> list[tuple[str, Algo, PolicyConfig]]:
+    """What is trained, the run's own algorithm last."""
+    names = {"mcetm": _SAFE, "mobile": "MOBILE", "mopo": "MOPO", "bc": "behaviour cloning"}
+    own = (names[config.algo], config.algo, config.policy)
+    if not config.compare:
+        return [own]
+    rivals: list[tuple[str, Algo, PolicyConfig]] = [
+        ("behaviour cloning", "bc", config.policy),
+        ("MOBILE", "mobile", config.policy),
+        ("MC-ETM without truncation and penalty", "mcetm", without_safety(config.policy)),
+    ]
+    return [*(line for line in rivals if line[0] != own[0]), own]
+
+
+def _seeds(config: TrainConfig) -> list[int]:
+    return list(range(config.seed, config.seed + config.seeds))
+
+
+def _bounds(log: Transitions) -> tuple[Any, Any]:
+    """Action bounds of the log, or of its actions where it does not say."""
+    low, high = log.metadata.action_low, log.metadata.action_high
+    if low is None or high is None:
+        low, high = log.action.min(axis=0), log.action.max(axis=0)
+    return jnp.asarray(low, jnp.float32), jnp.asarray(high, jnp.float32)
+
+
+def _save(folder: Path, actors: Actor, config: TrainConfig, task: Task | None) -> None:
+    for i, seed in enumerate(_seeds(config)):
+        about = {
+            "task": None if task is None else task.name,
+            "dataset": config.dataset,
+            "algorithm": config.algo,
+            "preset": config.preset,
+            "seed": seed,
+            "updates": config.policy.bc.steps if config.algo == "bc" else config.policy.sac.steps,
+            "saved": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        }
+        save_policy(folder / "policy" / f"seed-{seed}", take_members(actors, i), about)
