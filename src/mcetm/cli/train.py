@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from tyro.conf import Positional, arg
 
 if TYPE_CHECKING:
-    pass
+    from mcetm.pipeline.config import TrainConfig
 
 Name = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
 Number = Annotated[int | None, arg(metavar="N", help_behavior_hint="")]
@@ -69,6 +69,7 @@ class Train:
             from mcetm.errors import UserError
 
             raise UserError(f"{self.models} holds no models of an earlier run.")
+        self._show_brief(config.dataset, config.task)
         try:
             run = run_training(folder, config, models_from=self.models)
         except KeyboardInterrupt:
@@ -79,10 +80,21 @@ class Train:
         )
         if run.task is None:
             print("Returns were not measured: the dataset has no task (name one with --task).")
-        print(f"the run is in {folder}; mcetm.load_policy('{folder}') gives its policy")
+        print(f"report: {folder / 'report.html'}; the policy: mcetm.load_policy('{folder}')")
         return 0
 
-    def _config(self):
+    @staticmethod
+    def _show_brief(dataset: str, task: str | None) -> None:
+        """The card in a line."""
+        from mcetm.envs import load_dataset
+
+        log = load_dataset(dataset, task=task)
+        print(
+            f"{dataset}: {len(log):,} transitions in {log.num_episodes:,} episodes, obs {log.obs_dim}, "
+            f"action {log.action_dim}, mean return {log.episode_returns.mean():,.1f}"
+        )
+
+    def _config(self) -> TrainConfig:
         from dataclasses import replace
 
         from mcetm.errors import UserError

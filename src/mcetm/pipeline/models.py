@@ -43,6 +43,11 @@ class Models:
     held_out: np.ndarray | None = None
     """Energies at inferred states of held-out data, by member."""
 
+    @property
+    def deltas(self) -> np.ndarray | None:
+        """The threshold of each member."""
+        return None if self.threshold is None else np.asarray(self.threshold.values)
+
     def world(self, algo: str, policy: PolicyConfig) -> World:
         """The world as an algorithm sees it."""
         common: dict[str, Any] = {

@@ -28,6 +28,7 @@ from mcetm.pipeline.config import Algo, PolicyConfig, TrainConfig, read_config, 
 from mcetm.pipeline.environment import describe_environment
 from mcetm.pipeline.models import Models, train_models
 from mcetm.pipeline.policy import mean_returns, train_policies, without_safety
+from mcetm.report.page import write_report
 from mcetm.tasks.registry import Task, get_task
 
 _SAFE = "MC-ETM"
@@ -74,7 +75,8 @@ def run_training(folder: Path, config: TrainConfig, *, models_from: Path | None 
     log = load_dataset(config.dataset, task=config.task)
     log.require("reward", "action")
     task = None if log.metadata.task is None else get_task(log.metadata.task)
-    write_plain(folder / "environment.json", {**describe_environment(), "dataset_checksum": log.checksum})
+    environment = {**describe_environment(), "dataset_checksum": log.checksum}
+    write_plain(folder / "environment.json", environment)
     train, holdout = log.split(config.holdout, seed=config.seed)
     lines = _lines(config)
     models = None
@@ -110,7 +112,20 @@ def run_training(folder: Path, config: TrainConfig, *, models_from: Path | None 
             found = tuple(mean_returns(actors, task, config.policy.episodes, config.seeds))
         outcomes.append(Outcome(name, found, history))
     run = Run(folder, config, float(log.episode_returns.mean()), tuple(outcomes), models, task)
-    write_plain(folder / "results.json", results_of(run))
+    results = results_of(run)
+    write_plain(folder / "results.json", results)
+    write_report(
+        folder,
+        title=f"{lines[-1][0]} on {config.dataset}",
+        results=results,
+        histories={outcome.name: outcome.history for outcome in outcomes},
+        energies=None if models is None else models.held_out,
+        thresholds=None
+        if models is None or models.threshold is None
+        else np.asarray(models.threshold.values),
+        config=to_plain(config),
+        environment=environment,
+    )
     return run
 
 

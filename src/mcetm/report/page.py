@@ -1,0 +1,139 @@
+"""The report of a run: one HTML page that needs nothing beside it."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mcetm.files import atomic_write
+from mcetm.report.figures import STYLES, figure
+
+_CSS = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #222 }
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+table { border-collapse: collapse; margin: 1rem 0 }
+td, th { padding: .3rem .8rem; border-bottom: 1px solid #ddd; text-align: right }
+td:first-child, th:first-child { text-align: left }
+img { max-width: 100% }
+pre { background: #f5f5f5; padding: 1rem; overflow: auto }
+figure { margin: 2rem 0 }
+figcaption { color: #555 }
+"""
+
+
+def write_report(
+    folder: Path,
+    *,
+    title: str,
+    results: dict[str, Any],
+    histories: dict[str, list[dict[str, Any]]],
+    energies: np.ndarray | None,
+    thresholds: np.ndarray | None,
+    config: dict[str, Any],
+    environment: dict[str, Any],
+) -> Path:
+    """Draw the figures of a run and put them, its table and its settings on one page."""
+    figures = folder / "figures"
+    shown: list[tuple[str, str]] = []
+    if any("return" in line for history in histories.values() for line in history):
+        draw_learning(figures / "learning", histories, results["data_return"])
+        shown.append(
+            ("learning", "Return of the policy without noise while it learns; bands span the seeds.")
+        )
+    if energies is not None and thresholds is not None:
+        draw_energies(figures / "energies", energies, thresholds)
+        words = "Energies that each member's samples reach on held-out data, and its threshold δ."
+        shown.append(("energies", words))
+    own = list(histories)[-1]
+    if any("q" in line for line in histories[own]):
+        draw_signals(figures / "signals", histories[own])
+        words = f"{own}: mean Q, the penalty before its weight, and the shares that are cut off."
+        shown.append(("signals", words))
+    parts = [f"<h1>{html.escape(title)}</h1>", _table(results)]
+    for name, words in shown:
+        image = base64.b64encode((figures / f"{name}.png").read_bytes()).decode()
+        source = f"data:image/png;base64,{image}"
+        parts.append(
+            f'<figure><img alt="{html.escape(words)}" src="{source}">'
+            f"<figcaption>{html.escape(words)}</figcaption></figure>"
+        )
+    for heading, content in (("Settings", config), ("Environment", environment)):
+        text = html.escape(json.dumps(content, indent=1))
+        parts.append(f"<details><summary>{heading}</summary><pre>{text}</pre></details>")
+    page = (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>'
+        f"<style>{_CSS}</style><body>{''.join(parts)}</body></html>\n"
+    )
+    path = folder / "report.html"
+    with atomic_write(path) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+    return path
+
+
+def draw_learning(path: Path, histories: dict[str, list[dict[str, Any]]], data_return: float) -> None:
+    """Returns over updates, one line for each algorithm."""
+    with figure(path, width=7.0, height=3.6) as drawn:
+        axis = drawn.subplots()
+        for (name, history), style in zip(histories.items(), STYLES, strict=False):
+            lines = [line for line in history if "return" in line]
+            if not lines:
+                continue
+            steps, returns = [line["step"] for line in lines], np.array([line["return"] for line in lines])
+            axis.plot(steps, returns.mean(axis=1), label=name, markersize=4, **style)
+            axis.fill_between(
+                steps, returns.min(axis=1), returns.max(axis=1), color=style["color"], alpha=0.15
+            )
+        axis.axhline(data_return, color="0.5", linewidth=1, label="the data's own mean")
+        axis.set(xlabel="updates", ylabel="return")
+        axis.legend(fontsize=8)
+
+
+def draw_energies(path: Path, energies: np.ndarray, thresholds: np.ndarray) -> None:
+    """Histograms by member, with the threshold of each."""
+    with figure(path, width=7.0, height=2.8) as drawn:
+        axes = np.atleast_1d(drawn.subplots(1, len(energies), sharey=True))
+        for i, (axis, values, threshold) in enumerate(zip(axes, energies, thresholds, strict=True)):
+            axis.hist(values, bins=60, color="#56B4E9", log=True)
+            axis.axvline(threshold, color="#D55E00", linestyle="--", label="δ")
+            axis.set(xlabel="energy E", title=f"member {i}")
+        axes[0].set(ylabel="held-out samples")
+        axes[0].legend()
+
+
+def draw_signals(path: Path, history: list[dict[str, Any]]) -> None:
+    """What the critic and the safety measures did over training."""
+    panels = (
+        (("q", "target"), "value"),
+        (("spread", "uncertainty"), "penalty"),
+        (("truncated", "rollout_truncated", "rollout_terminated"), "share"),
+    )
+    with figure(path, width=9.0, height=2.8) as drawn:
+        for axis, (names, label) in zip(drawn.subplots(1, 3), panels, strict=True):
+            steps = [line["step"] for line in history]
+            for name, style in zip(names, STYLES, strict=False):
+                if name in history[0]:
+                    values = np.array([np.mean(line[name]) for line in history])
+                    axis.plot(steps, values, label=name.replace("_", " "), markevery=4, markersize=4, **style)
+            axis.set(xlabel="updates", ylabel=label)
+            if axis.lines:
+                axis.legend(fontsize=8)
+
+
+def _table(results: dict[str, Any]) -> str:
+    rows = [("the data", f"{results['data_return']:,.1f}", "", "")]
+    for name, found in results["algorithms"].items():
+        if found is None:
+            rows.append((name, "not measured: there is no environment", "", ""))
+            continue
+        spread = "" if found["std"] is None else f" ± {found['std']:,.1f}"
+        score = "" if found["score"] is None else f"{found['score']:.1f}"
+        seeds = ", ".join(f"{x:,.1f}" for x in found["returns"])
+        rows.append((name, f"{found['mean']:,.1f}{spread}", score, seeds))
+    cells = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows)
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    return f"<table><tr><th></th><th>return</th><th>score</th><th>seeds</th></tr>{body}</table>"

@@ -1,0 +1,224 @@
+"""`mcetm train` and `mcetm evaluate` as a person meets them, at a size that takes seconds."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import mcetm
+from mcetm import Transitions, UserError
+from mcetm.agents.bc import BCConfig
+from mcetm.agents.rollout import RolloutConfig
+from mcetm.agents.sac import SACConfig
+from mcetm.cli import main
+from mcetm.dynamics import (
+    AutoencoderConfig,
+    CalibrationConfig,
+    EnergyConfig,
+    GaussianConfig,
+    HeadConfig,
+    InferenceConfig,
+    Langevin,
+)
+from mcetm.evaluation.returns import evaluate_policy
+from mcetm.pipeline.config import ModelsConfig, PolicyConfig, TrainConfig, from_plain, read_config, to_plain
+from mcetm.pipeline.presets import PRESETS, make_config
+from mcetm.pipeline.train import _lines, run_training, start_run
+from mcetm.tasks import get_task
+from mcetm.tasks.policy import UniformPolicy
+
+CHAIN = Langevin(steps=2)
+
+
+def tiny(dataset: str, **changes: object) -> TrainConfig:
+    models = ModelsConfig(
+        gaussian=GaussianConfig(members=2, elites=2, width=8, depth=1, steps=30, batch_size=16),
+        autoencoder=AutoencoderConfig(latent_dim=2, width=8, depth=1, steps=30, batch_size=16),
+        energy=EnergyConfig(
+            members=2, count=2, width=8, depth=1, batch_size=8, steps=20, latent=CHAIN, ambient=CHAIN
+        ),
+        inference=InferenceConfig(latent=CHAIN, ambient=CHAIN),
+        calibration=CalibrationConfig(samples=2, rows=50, batch_size=50),
+        reward=HeadConfig(width=8, depth=1, steps=30, batch_size=16),
+    )
+    policy = PolicyConfig(
+        samples=2,
+        sac=SACConfig(width=8, batch_size=16, steps=20),
+        rollout=RolloutConfig(batch=8, horizon=2, every=10, retain=2, parallel=8),
+        bc=BCConfig(width=8, batch_size=16, steps=20),
+        evaluate_every=10,
+        episodes=2,
+    )
+    config = TrainConfig(dataset=dataset, seeds=2, models=models, policy=policy)
+    return replace(config, **changes)
+
+
+def write_log(path: Path, *, task: str | None = "pendulum") -> Path:
+    if task is not None:
+        mcetm.collect("pendulum", 800, "uniform", processes=1).save(path)
+        return path
+    rng = np.random.default_rng(0)
+    obs = rng.normal(size=(401, 2)).cumsum(axis=0)
+    ends = np.arange(400) % 50 == 49
+    Transitions.from_arrays(
+        obs[:-1], rng.uniform(-1, 1, (400, 1)), rng.normal(size=400), obs[1:], ends, np.zeros(400, bool)
+    ).save(path)
+    return path
+
+
+def policies(folder: Path) -> dict[str, np.ndarray]:
+    found = {}
+    for file in sorted((folder / "policy").glob("seed-*/policy.safetensors")):
+        found |= {f"{file.parent.name}/{name}": array for name, array in load_file(file).items()}
+    return found
+
+
+_CHILD = """
+import sys
+from pathlib import Path
+from mcetm.pipeline.config import read_config
+from mcetm.pipeline.train import run_training
+folder = Path(sys.argv[1])
+run_training(folder, read_config(folder / "config.json"))
+"""
+
+
+def test_a_run_is_complete_and_one_killed_in_its_stages_is_the_same(tmp_path: Path) -> None:
+    log, folder = write_log(tmp_path / "log.hdf5"), tmp_path / "run"
+    config = tiny(str(log))
+    # The children share what they compiled: only the first pays for it.
+    cache = {
+        "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "compiled"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+
+    def child(folder: Path) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, "-c", _CHILD, str(folder)], env={**os.environ, **cache})
+
+    start_run(config, folder)
+    with child(folder) as whole:
+        assert whole.wait() == 0
+    assert read_config(folder / "config.json") == config, "the settings can be read back"
+    for name in ("environment.json", "metrics.jsonl", "results.json", "report.html"):
+        assert (folder / name).stat().st_size > 0
+    assert len(json.loads((folder / "results.json").read_text())["algorithms"]["MC-ETM"]["returns"]) == 2
+    assert (folder / "report.html").read_text().count("data:image/png") == 3
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == [10, 20]
+    assert {"q", "spread", "truncated", "rollout_length", "return"} <= set(lines[-1])
+    with pytest.raises(UserError, match="other settings"):
+        start_run(replace(config, seeds=5), folder)
+
+    killed = tmp_path / "killed"
+    start_run(config, killed)
+    for stage in (
+        "models/regressor",
+        "models/reward",
+        "models/autoencoder",
+        "models/energy",
+        "metrics.jsonl",
+    ):
+        with child(killed) as victim:
+            deadline = time.monotonic() + 240
+            while not (killed / stage).exists() and victim.poll() is None:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            victim.kill()
+    with child(killed) as last:
+        assert last.wait() == 0
+    first, second = policies(folder), policies(killed)
+    assert first.keys() == second.keys()
+    for name, array in first.items():
+        np.testing.assert_array_equal(array, second[name], err_msg=name)
+
+
+def test_the_quick_table_names_what_it_compares() -> None:
+    names = [name for name, _, _ in _lines(make_config("quick"))]
+    assert names == ["behaviour cloning", "MOBILE", "MC-ETM without truncation and penalty", "MC-ETM"]
+    assert [name for name, _, _ in _lines(make_config("quick", algo="mopo"))] == ["MOPO"]
+
+
+def test_a_log_without_a_task_trains_and_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = write_log(tmp_path / "log.npz", task=None)
+    monkeypatch.setattr(
+        "mcetm.pipeline.presets.make_config",
+        lambda preset, **o: tiny(o["dataset"], algo=o["algo"], seeds=1),
+    )
+    out = tmp_path / "run"
+    assert main(["train", "--dataset", str(log), "--algo", "mopo", "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "Returns were not measured" in said
+    assert "not measured" in (out / "report.html").read_text()
+    assert (out / "models" / "termination").is_dir(), "ends are learned where there is no rule"
+    assert not (out / "models" / "energy").exists(), "MOPO needs no energy"
+    action = mcetm.load_policy(out)(np.zeros(2))
+    assert action.shape == (1,)
+    assert main(["evaluate", str(out)]) == 2
+    assert "name one with --task" in capsys.readouterr().err
+
+
+def test_bad_requests_are_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_text("x")
+    for arguments, words in (
+        (["train", "--seeds", "0"], "--seeds must be at least 1"),
+        (["train", "--resume", str(tmp_path)], "is not a run"),
+        (["train", "--out", str(tmp_path / "full")], "is not empty and not a run"),
+        (["evaluate", str(tmp_path)], "holds no policy"),
+        (["evaluate", str(tmp_path), "--episodes", "0"], "at least 1"),
+    ):
+        assert main(arguments) == 2
+        assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("algo", ["mcetm", "mobile", "mopo", "bc"])
+def test_every_preset_survives_being_written_and_read(preset: str, algo: str) -> None:
+    config = make_config(preset, dataset="hopper-medium", algo=algo)  # pyright: ignore[reportArgumentType]
+    assert from_plain(TrainConfig, to_plain(config)) == config
+
+
+def test_published_settings_reach_their_algorithms() -> None:
+    paper = make_config("paper", dataset="d4rl:hopper-medium-v2")
+    assert (paper.policy.penalty, paper.models.calibration.absolute) == (1.5, -5.0)
+    assert (paper.policy.value_floor, paper.policy.sac.steps) == (0.0, 3_000_000)
+    assert paper.models.autoencoder.latent_dim == 5
+    mobile = make_config("fast", dataset="walker2d-medium-replay", algo="mobile")
+    assert (mobile.policy.penalty, mobile.policy.rollout.horizon) == (0.5, 1)
+    assert make_config("fast", dataset="hopper-medium", algo="mobile").policy.sac.temperature == 0.2
+    with pytest.raises(UserError, match="Unknown preset"):
+        make_config("slow")
+
+
+def test_evaluation_runs_whole_episodes_and_scores_them() -> None:
+    task = get_task("pendulum")
+    policy = UniformPolicy(task.action_low, task.action_high)
+    found = evaluate_policy(task, policy, episodes=3, seed=1)
+    assert found.lengths == (200, 200, 200)
+    assert found == evaluate_policy(task, policy, episodes=3, seed=1)
+    assert found.returns != evaluate_policy(task, policy, episodes=3, seed=2).returns
+    assert task.scores is not None
+    assert found.score == pytest.approx(float(task.scores.normalize(np.mean(found.returns))))
+    assert found.score_std == pytest.approx(100 * np.std(found.returns, ddof=1) / (1227 - 152))
+
+
+def test_mcetm_beats_the_data_and_cloning_on_the_pendulum(tmp_path: Path) -> None:
+    """The main job at a smaller size: the margin is hundreds, the spread over seeds is tens."""
+    quick = make_config("quick", seeds=2)
+    policy = replace(quick.policy, sac=replace(quick.policy.sac, steps=4000), evaluate_every=4000, episodes=5)
+    config = replace(quick, policy=policy, compare=False)
+    run = run_training(tmp_path, config)
+    cloned = run_training(tmp_path / "bc", replace(config, algo="bc"))
+    assert run.outcomes[0].returns is not None
+    assert cloned.outcomes[0].returns is not None
+    assert run.outcomes[0].returns[0] > run.data_return + 300
+    assert run.outcomes[0].returns[0] > cloned.outcomes[0].returns[0] + 300
