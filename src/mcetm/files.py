@@ -6,12 +6,14 @@ import contextlib
 import errno
 import glob
 import hashlib
+import json
 import os
 import re
 import secrets
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from mcetm.errors import UserError
 
@@ -48,6 +50,18 @@ def atomic_write(path: Path) -> Iterator[Path]:
         raise UserError(f"Cannot write {path}: {error.strerror}.") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write plain data, whole or not at all; NumPy's arrays and numbers become lists and numbers."""
+
+    def plain(value: Any) -> Any:
+        if hasattr(value, "tolist"):
+            return value.tolist()
+        raise TypeError(f"{type(value).__name__} has no place in JSON")
+
+    with atomic_write(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=1, default=plain) + "\n", encoding="utf-8")
 
 
 def _remove_leftovers(path: Path) -> None:

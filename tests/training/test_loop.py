@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mcetm.training import DivergenceError, EarlyStopping, Saving, fit, over_members
+from mcetm.training import DivergenceError, EarlyStopping, Light, Saving, fit, over_members
 from mcetm.training.checkpoint import arrays_of, list_checkpoints
 from tests.training import toy
 
@@ -159,3 +159,32 @@ def test_an_interruption_saves_first(tmp_path: Path) -> None:
     assert [path.name for path in list_checkpoints(tmp_path / "checkpoints")] == [
         "step-000000000030.safetensors"
     ]
+
+
+def test_a_light_checkpoint_carries_its_part_where_there_is_no_exact_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A state of a small part and a large one that can be made anew."""
+
+    def step(state: Any, data: Any, *, key: jax.Array) -> tuple[Any, dict[str, jax.Array]]:
+        small, large = state
+        return (small + 1.0, large + jax.random.normal(key)), {"loss": small}
+
+    start = (jnp.zeros(2), jnp.zeros(10_000))
+    light = Light(take=lambda state: state[0], put=lambda state, part: (part, state[1]))
+
+    def run(steps: int) -> Any:
+        saving = Saving(tmp_path, {"a": 1}, light=light)
+        return fit(step, start, jnp.zeros(1), steps=steps, chunk=5, key=jax.random.key(0), saving=saving)
+
+    run(10)
+    (exact,), (small,) = list_checkpoints(tmp_path / "checkpoints"), list_checkpoints(tmp_path / "light")
+    assert small.stat().st_size < exact.stat().st_size / 5
+    assert run(20).state[1].std() == 0.0
+    assert "light" not in capsys.readouterr().err, "the exact one is used where it is there"
+    for path in list_checkpoints(tmp_path / "checkpoints"):
+        path.unlink()
+    result = run(30)
+    assert "light checkpoint at step 20, not bit for bit" in capsys.readouterr().err
+    np.testing.assert_array_equal(result.state[0], 30.0)
+    assert [line["step"] for line in result.history] == list(range(5, 31, 5))

@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from mcetm.errors import UserError
-from mcetm.files import atomic_write
+from mcetm.files import atomic_write, write_json
 from mcetm.nn.actor import LOG_STD_RANGE, Actor
 from mcetm.tasks.policy import TanhGaussianPolicy
 
@@ -78,8 +78,7 @@ def save_policy(folder: Path, actor: Actor, about: dict[str, Any]) -> None:
         "log_std_range": policy.log_std_range,
         **about,
     }
-    with atomic_write(folder / "policy.json") as temporary:
-        temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    write_json(folder / "policy.json", content)
 
 
 def load_policy(path: str | Path) -> LoadedPolicy:

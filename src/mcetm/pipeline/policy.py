@@ -29,8 +29,14 @@ from mcetm.nn.actor import Actor
 from mcetm.nn.members import take_members
 from mcetm.pipeline.config import Algo, PolicyConfig
 from mcetm.tasks.registry import Task
-from mcetm.training import Saving, fit
+from mcetm.training import Light, Saving, fit
 from mcetm.training.batches import Batch
+
+# Networks, optimisers and random streams, without the imagined experience: a new generation refills that.
+_LIGHT = Light(
+    take=lambda agents: (agents.sac, agents.key),
+    put=lambda agents, part: Agent(part[0], agents.buffer, part[1]),
+)
 
 
 def make_algorithm(algo: Algo, config: PolicyConfig, train: Transitions) -> Algorithm:
@@ -82,7 +88,7 @@ def train_policies(
         chunk=config.rollout.every,
         between=between,
         validate=None if task is None else _returns(task, config, len(seeds)),
-        saving=Saving(folder, setting),
+        saving=Saving(folder, setting, light=_LIGHT),
         label=label,
         watch=("q", "target", "return"),
     )

@@ -7,7 +7,6 @@ bit.
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from mcetm.agents.policy import save_policy
 from mcetm.data.transitions import Transitions
 from mcetm.envs import load_dataset
 from mcetm.errors import UserError
-from mcetm.files import atomic_write
+from mcetm.files import write_json
 from mcetm.nn.actor import Actor
 from mcetm.nn.members import take_members
 from mcetm.pipeline.config import Algo, PolicyConfig, TrainConfig, read_config, to_plain
@@ -67,7 +66,7 @@ def start_run(config: TrainConfig, folder: Path) -> None:
         return
     if folder.exists() and any(folder.iterdir()):
         raise UserError(f"{folder} is not empty and not a run; choose another --out.")
-    write_plain(path, to_plain(config))
+    write_json(path, to_plain(config))
 
 
 def run_training(folder: Path, config: TrainConfig, *, models_from: Path | None = None) -> Run:
@@ -76,7 +75,7 @@ def run_training(folder: Path, config: TrainConfig, *, models_from: Path | None 
     log.require("reward", "action")
     task = None if log.metadata.task is None else get_task(log.metadata.task)
     environment = {**describe_environment(), "dataset_checksum": log.checksum}
-    write_plain(folder / "environment.json", environment)
+    write_json(folder / "environment.json", environment)
     train, holdout = log.split(config.holdout, seed=config.seed)
     lines = _lines(config)
     models = None
@@ -113,7 +112,7 @@ def run_training(folder: Path, config: TrainConfig, *, models_from: Path | None 
         outcomes.append(Outcome(name, found, history))
     run = Run(folder, config, float(log.episode_returns.mean()), tuple(outcomes), models, task)
     results = results_of(run)
-    write_plain(folder / "results.json", results)
+    write_json(folder / "results.json", results)
     write_report(
         folder,
         title=f"{lines[-1][0]} on {config.dataset}",
@@ -148,12 +147,6 @@ def results_of(run: Run) -> dict[str, Any]:
             for outcome in run.outcomes
         },
     }
-
-
-def write_plain(path: Path, content: Any) -> None:
-    """Write JSON, whole or not at all."""
-    with atomic_write(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def _lines(config: TrainConfig) -> list[tuple[str, Algo, PolicyConfig]]:

@@ -27,10 +27,10 @@ from mcetm.dynamics import (
     Langevin,
 )
 from mcetm.errors import UserError
-from mcetm.files import find_file
+from mcetm.files import find_file, write_json
 from mcetm.pipeline.environment import describe_environment
 from mcetm.report.figures import STYLES, figure
-from mcetm.studies.keeping import kept, write_json
+from mcetm.studies.keeping import kept
 from mcetm.studies.openloop import Windows, open_loop
 from mcetm.studies.rivals import RivalsConfig, scaled_down, train_rivals
 from mcetm.training import EarlyStopping

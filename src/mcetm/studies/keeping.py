@@ -7,14 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from mcetm.files import atomic_write
+from mcetm.files import write_json
 
 
 def kept(path: Path, setting: dict[str, Any], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """The part in this file if it was made under the same setting, else a new one, written there."""
-    wanted = json.loads(json.dumps(setting, default=_plain))
+    wanted = json.loads(json.dumps(setting))
     if path.exists():
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
@@ -24,15 +22,3 @@ def kept(path: Path, setting: dict[str, Any], make: Callable[[], dict[str, Any]]
             pass  # damaged or of another kind: made anew
     write_json(path, {"setting": wanted, "result": make()})
     return json.loads(path.read_text(encoding="utf-8"))["result"]
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write plain data, whole or not at all; arrays become lists."""
-    with atomic_write(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=1, default=_plain) + "\n", encoding="utf-8")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} has no place in JSON")

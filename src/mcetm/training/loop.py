@@ -8,9 +8,10 @@ steps as one that was never interrupted.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -56,6 +57,16 @@ class EarlyStopping:
 
 
 @dataclass(frozen=True)
+class Light:
+    """The part of a state that is worth carrying to another machine; the rest can be made anew."""
+
+    take: Callable[[Any], Any]
+    """The part, from a state."""
+    put: Callable[[Any, Any], Any]
+    """A fresh state with the part in it."""
+
+
+@dataclass(frozen=True)
 class Saving:
     """Where a job keeps its metrics and checkpoints, and how often it saves."""
 
@@ -64,11 +75,18 @@ class Saving:
     """Everything the result depends on; a checkpoint of another configuration is refused."""
     every_seconds: float = 30.0
     keep: int = 2
+    light: Light | None = None
+    """Keep a light checkpoint beside each exact one; it is used where there is no exact one."""
 
     @property
     def checkpoints(self) -> Path:
         """The folder of the checkpoints."""
         return self.folder / "checkpoints"
+
+    @property
+    def light_checkpoints(self) -> Path:
+        """The folder of the light ones, of which the newest is kept."""
+        return self.folder / "light"
 
 
 @dataclass(frozen=True)
@@ -125,11 +143,17 @@ def fit(
     job = _Job(state, key, None if early_stopping is None else _no_best(state, validate))
     done, metrics_file, history = 0, None, []
     if saving is not None:
-        saving = Saving(saving.folder, {**saving.config, "chunk": chunk}, saving.every_seconds, saving.keep)
+        saving = replace(saving, config={**saving.config, "chunk": chunk})
         metrics_file = MetricsFile(saving.folder / "metrics.jsonl")
         if existing := list_checkpoints(saving.checkpoints):
             found = load_checkpoint(existing[-1], job, config=saving.config)
             job, done = found.state, found.step
+        elif saving.light is not None and (existing := list_checkpoints(saving.light_checkpoints)):
+            found = load_checkpoint(existing[-1], saving.light.take(state), config=saving.config)
+            job, done = _Job(saving.light.put(state, found.state), key, job.best), found.step
+            print(
+                f"{label}: going on from a light checkpoint at step {done}, not bit for bit", file=sys.stderr
+            )
         metrics_file.rewind(done)
         history = metrics_file.read()
     saved_at, last_save = done, time.monotonic()
@@ -138,6 +162,9 @@ def fit(
         nonlocal saved_at, last_save
         if saving is not None and done > saved_at:
             save_checkpoint(saving.checkpoints, job, step=done, config=saving.config, keep=saving.keep)
+            if saving.light is not None:
+                part = saving.light.take(job.state)
+                save_checkpoint(saving.light_checkpoints, part, step=done, config=saving.config, keep=1)
             saved_at, last_save = done, time.monotonic()
 
     with progress(label, steps, unit="steps") as advance:
