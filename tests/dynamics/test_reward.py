@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -44,3 +45,13 @@ def test_a_log_without_rewards_has_no_reward_model() -> None:
     bare = Transitions.from_arrays(log().obs, next_obs=log().next_obs, truncated=log().truncated)
     with pytest.raises(UserError, match="has no rewards"):
         fit_reward(bare, bare, CONFIG, key=jax.random.key(0))
+
+
+def test_a_fit_of_other_data_is_refused(tmp_path: Path) -> None:
+    """A folder holds a model of one log; another log in it is a mix-up."""
+    train, holdout = log(200).split(0.2)
+    config = HeadConfig(width=8, depth=1, steps=10, batch_size=16)
+    fit_reward(train, holdout, config, key=jax.random.key(0), folder=tmp_path)
+    fit_reward(train, holdout, config, key=jax.random.key(0), folder=tmp_path)
+    with pytest.raises(UserError, match="another configuration: 'data'"):
+        fit_reward(holdout, holdout, config, key=jax.random.key(0), folder=tmp_path)

@@ -5,16 +5,21 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
 import mcetm
-from mcetm import Transitions, UserError
+from mcetm import Statistics, Transitions, UserError
 from mcetm.agents.bc import BCConfig
+from mcetm.agents.policy import numpy_policy
 from mcetm.agents.rollout import RolloutConfig
 from mcetm.agents.sac import SACConfig
 from mcetm.cli import main
@@ -22,17 +27,21 @@ from mcetm.dynamics import (
     AutoencoderConfig,
     CalibrationConfig,
     EnergyConfig,
+    Gaussian,
     GaussianConfig,
+    GaussianEnsemble,
     HeadConfig,
     InferenceConfig,
     Langevin,
 )
 from mcetm.evaluation.returns import evaluate_policy
 from mcetm.pipeline.config import ModelsConfig, PolicyConfig, TrainConfig, from_plain, read_config, to_plain
+from mcetm.pipeline.models import train_models
 from mcetm.pipeline.presets import PRESETS, make_config
-from mcetm.pipeline.train import _lines, run_training, start_run
+from mcetm.pipeline.train import _bounds, _lines, run_training, start_run
 from mcetm.tasks import get_task
 from mcetm.tasks.policy import UniformPolicy
+from tests.agents.test_agents import small_actor
 
 CHAIN = Langevin(steps=2)
 
@@ -175,9 +184,67 @@ def test_bad_requests_are_one_sentence(tmp_path: Path, capsys: pytest.CaptureFix
         (["train", "--out", str(tmp_path / "full")], "is not empty and not a run"),
         (["evaluate", str(tmp_path)], "holds no policy"),
         (["evaluate", str(tmp_path), "--episodes", "0"], "at least 1"),
+        (["train", "--seed", "-1"], "--seed must lie between"),
+        (["train", "--models", str(tmp_path)], "holds no models"),
+        (["train", "--resume", str(tmp_path / "full" / "file")], "is not a run"),
+        (["train", "--out", str(tmp_path / "full" / "file")], "not a run"),
+        (["train", "--dataset", "pendulum-mixd", "--out", str(tmp_path / "new")], "Unknown dataset"),
     ):
         assert main(arguments) == 2
         assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("[]", "settings are expected"),
+        ("{", "not the configuration"),
+        ('{"algo": "foo"}', "'foo' is not a possible value"),
+        ('{"seeds": "3"}', "'3' is not a possible value"),
+        ('{"speed": 3}', "unknown setting 'speed'"),
+        ('{"models": []}', "settings|possible value"),
+    ],
+)
+def test_a_configuration_that_is_none_is_refused(tmp_path: Path, content: str, words: str) -> None:
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(UserError, match=words):
+        read_config(tmp_path / "config.json")
+
+
+def test_an_earlier_runs_models_are_read_from_there_and_missing_ones_trained_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Transitions.load(write_log(tmp_path / "a.npz", task=None))
+    made = lambda k: Gaussian(GaussianConfig(width=4, depth=1), Statistics.of(log), key=k)  # noqa: E731
+    regressor = GaussianEnsemble(
+        eqx.filter_vmap(made)(jax.random.split(jax.random.key(0), 1)), jnp.array([0])
+    )
+    here, there = tmp_path / "B" / "models", tmp_path / "A" / "models"
+    (there / "regressor").mkdir(parents=True)
+    folders = {}
+
+    def fake(name: str, result: object) -> Callable[..., tuple[object, list[object]]]:
+        def fit(*_: object, folder: Path, **__: object) -> tuple[object, list[object]]:
+            folders[name] = folder
+            return result, []
+
+        return fit
+
+    monkeypatch.setattr("mcetm.pipeline.models.fit_gaussian", fake("regressor", regressor))
+    monkeypatch.setattr("mcetm.pipeline.models.fit_reward", fake("reward", None))
+    config = replace(ModelsConfig(), termination="none")
+    key = jax.random.key(0)
+    train_models(log, log, config, None, energies=False, key=key, folder=here, earlier=there)
+    assert folders == {"regressor": there / "regressor", "reward": here / "reward"}
+
+
+def test_an_action_that_never_varies_has_room() -> None:
+    rows = np.zeros((20, 1))
+    log = Transitions.from_arrays(
+        rows, np.zeros((20, 2)), np.zeros(20), rows, np.zeros(20, bool), rows[:, 0] == 0
+    )
+    low, high = _bounds(log)
+    assert bool((high > low).all())
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -194,7 +261,11 @@ def test_published_settings_reach_their_algorithms() -> None:
     assert paper.models.autoencoder.latent_dim == 5
     mobile = make_config("fast", dataset="walker2d-medium-replay", algo="mobile")
     assert (mobile.policy.penalty, mobile.policy.rollout.horizon) == (0.5, 1)
-    assert make_config("fast", dataset="hopper-medium", algo="mobile").policy.sac.temperature == 0.2
+    assert (
+        make_config("fast", dataset="data/hopper_medium-v2.hdf5", algo="mobile").policy.sac.temperature == 0.2
+    )
+    expert = make_config("fast", dataset="halfcheetah-medium-expert", algo="mobile")
+    assert expert.policy.rollout.real_share == 0.5
     with pytest.raises(UserError, match="Unknown preset"):
         make_config("slow")
 
@@ -208,6 +279,8 @@ def test_evaluation_runs_whole_episodes_and_scores_them() -> None:
     assert found.returns != evaluate_policy(task, policy, episodes=3, seed=2).returns
     assert task.scores is not None
     assert found.score == pytest.approx(float(task.scores.normalize(np.mean(found.returns))))
+    with pytest.raises(UserError, match="width 1"):
+        evaluate_policy(get_task("hopper"), numpy_policy(small_actor()), episodes=1)
     assert found.score_std == pytest.approx(100 * np.std(found.returns, ddof=1) / (1227 - 152))
 
 

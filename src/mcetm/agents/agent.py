@@ -44,11 +44,14 @@ class Agent(eqx.Module):
     key: PRNGKeyArray
 
 
-def candidate_values(sac: SAC, row: Experience, *, key: PRNGKeyArray) -> Float[Array, "members samples"]:
+def candidate_values(
+    sac: SAC, row: Experience, *, entropy: bool = False, key: PRNGKeyArray
+) -> Float[Array, "members samples"]:
     """q_ij: the least target critic at each candidate and an action sampled there."""
     members, samples = row.after.ended.shape
     keys = jax.random.split(key, (members, samples))
-    return jax.vmap(jax.vmap(lambda s, k: sac.next_value(s, key=k)))(row.after.candidates, keys)
+    value = lambda s, k: sac.next_value(s, key=k, entropy=entropy)  # noqa: E731
+    return jax.vmap(jax.vmap(value))(row.after.candidates, keys)
 
 
 def recorded_target(

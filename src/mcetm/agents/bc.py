@@ -69,6 +69,7 @@ def fit_bc(
         states, metrics = eqx.filter_vmap(one, in_axes=(eqx.if_array(0), None, None))(states, data, count)
         return (states, count + 1), metrics
 
+    setting = {**asdict(config), "seeds": seeds.tolist(), "data": train.checksum}
     result = fit(
         step,
         (eqx.filter_vmap(make)(seeds), jnp.zeros((), jnp.int32)),
@@ -76,7 +77,7 @@ def fit_bc(
         steps=config.steps,
         key=jax.random.key(0),
         chunk=chunk,
-        saving=None if folder is None else Saving(folder, {**asdict(config), "seeds": seeds.tolist()}),
+        saving=None if folder is None else Saving(folder, setting),
         label="behaviour cloning",
     )
     return result.state[0][0], result.history

@@ -33,7 +33,7 @@ class MCETM:
         self, sac: SAC, row: Experience, *, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Array]]:
         """The target of one imagined transition."""
-        values = candidate_values(sac, row, key=key)
+        values = candidate_values(sac, row, entropy=self.entropy_backup, key=key)
         distrusted = row.after.distrusted & self.truncate
         target = mcetm_target(
             row.after.reward,

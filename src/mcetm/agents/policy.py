@@ -84,7 +84,7 @@ def save_policy(folder: Path, actor: Actor, about: dict[str, Any]) -> None:
 def load_policy(path: str | Path) -> LoadedPolicy:
     """Read a policy's folder, or a run's (its first seed)."""
     folder = Path(path)
-    places = [folder, folder / "policy", *sorted((folder / "policy").glob("seed-*"))]
+    places = [folder, folder / "policy", *seed_folders(folder)]
     found = next((place for place in places if (place / "policy.json").is_file()), None)
     if found is None:
         raise UserError(f"{path} holds no policy: there is no policy.json in it or in its folder policy/.")
@@ -94,9 +94,15 @@ def load_policy(path: str | Path) -> LoadedPolicy:
         network = TanhGaussianPolicy.from_arrays(arrays, source=str(found))
         network = replace(network, log_std_range=tuple(about["log_std_range"]), deterministic=True)
         network = network.within(tuple(about["action_low"]), tuple(about["action_high"]))
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise UserError(f"The policy in {found} is damaged: {error}.") from None
     return LoadedPolicy(network, about)
+
+
+def seed_folders(run: Path) -> list[Path]:
+    """The policies of a run, by seed."""
+    found = [path for path in (run / "policy").glob("seed-*") if path.name.removeprefix("seed-").isdigit()]
+    return sorted(found, key=lambda path: int(path.name.removeprefix("seed-")))
 
 
 def _named(policy: TanhGaussianPolicy) -> dict[str, tuple[np.ndarray, np.ndarray]]:

@@ -117,7 +117,7 @@ def roll_out(
     share = lambda flags: (flags & valid).sum(dtype=jnp.float32) / steps  # noqa: E731
     # What is not a number is never drawn, and is not kept either.
     finite = jnp.isfinite(rows.after.next_obs).all(axis=-1) & jnp.isfinite(rows.after.reward)
-    finite &= jnp.isfinite(rows.after.candidates).all(axis=(1, 2, 3))
+    finite &= jnp.isfinite(rows.after.candidates).all(axis=(1, 2, 3)) & jnp.isfinite(rows.after.uncertainty)
     clean = lambda x: jnp.nan_to_num(x) if eqx.is_inexact_array(x) else x  # noqa: E731
     metrics = {
         "rollout_length": steps / config.batch,

@@ -14,6 +14,7 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.data.normalize import Statistics
+from mcetm.errors import UserError
 from mcetm.nn.actor import Actor
 from mcetm.nn.mlp import MLP
 from mcetm.nn.scaling import InputScaling, Scaling, frozen
@@ -41,6 +42,10 @@ class SACConfig:
     """How far target critics move towards the critics at each step."""
     batch_size: int = 256
     steps: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        if self.temperature is not None and self.temperature <= 0.0:
+            raise UserError(f"A fixed temperature must be above 0, not {self.temperature}.")
 
 
 class Critic(eqx.Module):
@@ -87,7 +92,9 @@ class SAC(eqx.Module):
         wide = inputs.obs.mean.shape[0] + inputs.action.mean.shape[0]
         make = lambda k: Critic(MLP(wide, 1, width=config.width, depth=config.depth, key=k), inputs)  # noqa: E731
         critics = eqx.filter_vmap(make)(jax.random.split(critic_key, config.critics))
-        temperature = jnp.log(jnp.asarray(config.temperature or 1.0, jnp.float32))
+        temperature = jnp.log(
+            jnp.asarray(1.0 if config.temperature is None else config.temperature, jnp.float32)
+        )
         moments = (
             begin(_actor_optimiser(config), actor),
             begin(optax.adam(config.critic_rate), critics),

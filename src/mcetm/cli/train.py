@@ -60,18 +60,15 @@ class Train:
 
         if self.resume is not None:
             folder, config = self.resume, read_config(self.resume / "config.json")
+            self._show_brief(config.dataset, config.task)
         else:
             config = self._config()
-            name = f"{Path(self.dataset).stem.replace('/', '-')}-{self.algo}-{self.preset}"
-            folder = self.out or Path("runs") / name
+            source = self.dataset if "/" not in self.dataset else self.dataset.strip("/").replace("/", "-")
+            folder = self.out or Path("runs") / f"{Path(source).stem}-{self.algo}-{self.preset}"
+            self._show_brief(config.dataset, config.task)  # bad data end here, before a folder is made
             start_run(config, folder)
-        if self.models is not None and not (self.models / "models").is_dir():
-            from mcetm.errors import UserError
-
-            raise UserError(f"{self.models} holds no models of an earlier run.")
-        self._show_brief(config.dataset, config.task)
         try:
-            run = run_training(folder, config, models_from=self.models)
+            run = run_training(folder, config)
         except KeyboardInterrupt:
             print(f"stopped; go on with: mcetm train --resume {folder}")
             raise
@@ -89,6 +86,7 @@ class Train:
         from mcetm.envs import load_dataset
 
         log = load_dataset(dataset, task=task)
+        log.require("reward", "action")
         print(
             f"{dataset}: {len(log):,} transitions in {log.num_episodes:,} episodes, obs {log.obs_dim}, "
             f"action {log.action_dim}, mean return {log.episode_returns.mean():,.1f}"
@@ -104,6 +102,10 @@ class Train:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"--{name} must be at least 1, not {value}.")
+        if not 0 <= self.seed < 2**31 - 1000:
+            raise UserError(f"--seed must lie between 0 and {2**31 - 1001}, and it is {self.seed}.")
+        if self.models is not None and not (self.models / "models").is_dir():
+            raise UserError(f"{self.models} holds no models of an earlier run.")
         config = make_config(
             self.preset,
             dataset=self.dataset,
@@ -112,6 +114,8 @@ class Train:
             seed=self.seed,
             task=self.task,
         )
+        if self.models is not None:
+            config = replace(config, models_from=str(self.models.resolve()))
         if self.steps is not None:
             policy = config.policy
             policy = replace(
@@ -147,14 +151,14 @@ class Evaluate:
         """Evaluate every seed's policy."""
         import json
 
-        from mcetm.agents.policy import load_policy
+        from mcetm.agents.policy import load_policy, seed_folders
         from mcetm.errors import UserError
         from mcetm.evaluation.returns import evaluate_policy
         from mcetm.tasks import get_task
 
         if self.episodes < 1:
             raise UserError(f"--episodes must be at least 1, not {self.episodes}.")
-        folders = sorted((self.folder / "policy").glob("seed-*")) or [self.folder]
+        folders = seed_folders(self.folder) or [self.folder]
         found = {}
         for folder in folders:
             policy = load_policy(folder)

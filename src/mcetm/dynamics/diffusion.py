@@ -219,7 +219,7 @@ def fit_diffusion(
         steps=config.steps,
         key=fit_key,
         chunk=chunk,
-        saving=None if folder is None else Saving(folder, asdict(config)),
+        saving=None if folder is None else Saving(folder, {**asdict(config), "data": train.checksum}),
         label="diffusion model",
     )
     return DiffusionEnsemble(result.state[0]), result.history

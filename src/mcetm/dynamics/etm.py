@@ -154,7 +154,7 @@ def fit_energy(
         steps=config.steps,
         key=fit_key,
         chunk=chunk,
-        saving=None if folder is None else Saving(folder, asdict(config)),
+        saving=None if folder is None else Saving(folder, {**asdict(config), "data": train.checksum}),
         label=f"{config.kind} energy, {config.negatives} negatives",
         watch=("loss", "accuracy"),
     )

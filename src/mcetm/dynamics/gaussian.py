@@ -229,7 +229,7 @@ def fit_gaussian(
         errors = eqx.filter_vmap(_squared_error, in_axes=(eqx.if_array(0), None))(state[0], held)
         return {"score": errors}
 
-    saving = None if folder is None else Saving(folder, asdict(config))
+    saving = None if folder is None else Saving(folder, {**asdict(config), "data": train.checksum})
     result = fit(
         over_members(step),
         state,

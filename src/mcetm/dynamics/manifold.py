@@ -113,7 +113,7 @@ def fit_autoencoder(
         states,
         steps=config.steps,
         key=fit_key,
-        saving=None if folder is None else Saving(folder, asdict(config)),
+        saving=None if folder is None else Saving(folder, {**asdict(config), "data": train.checksum}),
         label="autoencoder",
     )
     model = result.state[0]

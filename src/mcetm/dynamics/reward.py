@@ -125,6 +125,7 @@ def _fit(
     def validate(state: Any) -> dict[str, Array]:
         return {"score": loss(state[0], held)}
 
+    setting = {**asdict(config), "target": target, "data": train.checksum}
     result = fit(
         step,
         (head, begin(optimiser, head)),
@@ -133,7 +134,7 @@ def _fit(
         key=fit_key,
         validate=validate,
         early_stopping=EarlyStopping(config.patience),
-        saving=None if folder is None else Saving(folder, {**asdict(config), "target": target}),
+        saving=None if folder is None else Saving(folder, setting),
         label=f"{target} model",
     )
     return result.state[0], result.history

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mcetm.envs.simulate import Block, run_block
+from mcetm.errors import UserError
 from mcetm.tasks.policy import Policy
 from mcetm.tasks.registry import Task
 
@@ -59,6 +60,16 @@ class Evaluation:
 
 def evaluate_policy(task: Task, policy: Policy, *, episodes: int = 10, seed: int = 0) -> Evaluation:
     """Run whole episodes, one in each of as many environments."""
+    if seed < 0:
+        raise UserError(f"The seed must not be negative, and it is {seed}.")
+    for what, own, wanted in (
+        ("observations", getattr(policy, "obs_dim", task.obs_dim), task.obs_dim),
+        ("actions", getattr(policy, "action_dim", task.action_dim), task.action_dim),
+    ):
+        if own != wanted:
+            raise UserError(
+                f"The policy has {what} of width {own}, and those of '{task.name}' have {wanted}."
+            )
     block = Block(
         env_id=task.env_id,
         env_kwargs=task.env_kwargs,

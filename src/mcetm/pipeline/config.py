@@ -78,6 +78,8 @@ class TrainConfig:
     seed: int = 0
     """The first seed; models are trained with this one and shared."""
     holdout: float = 0.1
+    models_from: str | None = None
+    """Folder of an earlier run whose models are used."""
     compare: bool = False
     """Also train behaviour cloning, MOBILE and MC-ETM without truncation and penalty, for the table."""
     models: ModelsConfig = field(default_factory=ModelsConfig)
@@ -93,14 +95,16 @@ def read_config(path: Path) -> TrainConfig:
     """The settings in a `config.json`."""
     try:
         return from_plain(TrainConfig, json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        raise UserError(f"{path.parent} is not a run: there is no config.json in it.") from None
-    except (ValueError, TypeError, KeyError) as error:
+    except OSError:
+        raise UserError(f"{path.parent} is not a run: there is no config.json in it to read.") from None
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(f"{path} is not the configuration of a run: {error}.") from None
 
 
-def from_plain(kind: type[_T], content: dict[str, Any]) -> _T:
+def from_plain(kind: type[_T], content: Any) -> _T:
     """A dataclass from plain data, nested ones included."""
+    if not isinstance(content, dict):
+        raise ValueError(f"settings are expected where there is {content!r}")
     hints = typing.get_type_hints(kind)
     unknown = set(content) - set(hints)
     if unknown:
@@ -115,4 +119,14 @@ def _value(hint: Any, value: Any) -> Any:
             return from_plain(option, value)  # pyright: ignore[reportArgumentType]
         if typing.get_origin(option) is tuple and isinstance(value, list):
             return tuple(value)
-    return value
+        if typing.get_origin(option) is Literal and value in typing.get_args(option):
+            return value
+        if option in (bool, int, float, str, types.NoneType) and _is_a(option, value):
+            return value
+    raise ValueError(f"{value!r} is not a possible value of a setting")
+
+
+def _is_a(kind: type, value: Any) -> bool:
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))

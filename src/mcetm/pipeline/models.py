@@ -72,25 +72,28 @@ def train_models(
     energies: bool,
     key: PRNGKeyArray,
     folder: Path,
+    earlier: Path | None = None,
 ) -> Models:
-    """Train what is needed; parts that are finished in the folder are read from there."""
+    """Train what is needed; what an earlier run has, or the folder itself, is read from there."""
+
+    def place(name: str) -> Path:
+        return earlier / name if earlier is not None and (earlier / name).is_dir() else folder / name
+
     keys = jax.random.split(key, 6)
-    regressor, _ = fit_gaussian(train, holdout, config.gaussian, key=keys[0], folder=folder / "regressor")
-    reward, _ = fit_reward(train, holdout, config.reward, key=keys[1], folder=folder / "reward")
+    regressor, _ = fit_gaussian(train, holdout, config.gaussian, key=keys[0], folder=place("regressor"))
+    reward, _ = fit_reward(train, holdout, config.reward, key=keys[1], folder=place("reward"))
     termination = None
     if config.termination == "auto" and task is not None:
         termination = task.termination
     elif config.termination != "none" and train.terminated.any():
         termination, _ = fit_termination(
-            train, holdout, config.reward, key=keys[2], folder=folder / "termination"
+            train, holdout, config.reward, key=keys[2], folder=place("termination")
         )
     if not energies:
         return Models(regressor, reward, termination)
     autoencoder = None
     if config.energy.negatives == "manifold":
-        autoencoder, _ = fit_autoencoder(
-            train, config.autoencoder, key=keys[3], folder=folder / "autoencoder"
-        )
+        autoencoder, _ = fit_autoencoder(train, config.autoencoder, key=keys[3], folder=place("autoencoder"))
     inference = config.inference
     if inference is None and config.energy.kind == "plain":
         inference = InferenceConfig()
@@ -101,7 +104,7 @@ def train_models(
         regressor=regressor,
         inference=inference,
         key=keys[4],
-        folder=folder / "energy",
+        folder=place("energy"),
     )
     calibration_key, sample_key = jax.random.split(keys[5])
     threshold = calibrate(energy, holdout, config.calibration, key=calibration_key)

@@ -78,7 +78,12 @@ def train_policies(
 
     step = over_seeds(lambda agent, data: learn(agent, data, algorithm, config.rollout))
     between = over_seeds(lambda agent, data: refresh(agent, data, config.rollout))
-    setting = {"algorithm": {"name": algo, **asdict(algorithm)}, **asdict(config), "seeds": seeds}  # pyright: ignore[reportArgumentType]
+    setting = {
+        "algorithm": {"name": algo, **vars(algorithm)},
+        **asdict(config),
+        "seeds": seeds,
+        "data": train.checksum,
+    }
     result = fit(
         lambda state, data, *, key: step(state, data),
         eqx.filter_vmap(make)(numbers),

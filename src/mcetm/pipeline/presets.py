@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from mcetm.agents.bc import BCConfig
 from mcetm.agents.rollout import RolloutConfig
@@ -50,7 +51,7 @@ _MOBILE = {
     "halfcheetah-medium-replay": (0.1, 5, None),
     "hopper-medium-replay": (0.1, 5, 0.2),
     "walker2d-medium-replay": (0.5, 1, None),
-    "halfcheetah-medium-expert": (1.0, 5, None),
+    "halfcheetah-medium-expert": (1.0, 5, None),  # and half of each minibatch from the log
     "hopper-medium-expert": (1.5, 5, None),
     "walker2d-medium-expert": (1.5, 1, None),
 }
@@ -90,7 +91,9 @@ def make_config(
         "paper": lambda: _paper(PAPER),
         "paper-empo": lambda: _paper(PAPER_EMPO),
     }[preset]()
-    name = dataset.removeprefix("d4rl:").removesuffix("-v2")
+    name = (
+        Path(dataset).name.removeprefix("d4rl:").removesuffix(".hdf5").replace("_", "-").removesuffix("-v2")
+    )
     policy, models = _for_task(policy, models, algo, name, literal=preset.startswith("paper"))
     return TrainConfig(
         dataset=dataset,
@@ -152,9 +155,11 @@ def _fast() -> tuple[ModelsConfig, PolicyConfig]:
 
 
 def _paper(energy: EnergyConfig) -> tuple[ModelsConfig, PolicyConfig]:
-    models = ModelsConfig(
-        energy=energy, inference=InferenceConfig(), calibration=CalibrationConfig(mode="absolute")
-    )
+    inference = InferenceConfig()
+    if energy is PAPER:
+        literal = Langevin(30, 1e-3, 1e-3, 1.0, "paper", 0.1, None, 0.5)
+        inference = InferenceConfig(latent=literal, ambient=literal)
+    models = ModelsConfig(energy=energy, inference=inference, calibration=CalibrationConfig(mode="absolute"))
     policy = PolicyConfig(
         value_floor=0.0,
         spread_of="truncated",
@@ -183,7 +188,11 @@ def _for_task(
             policy,
             penalty=weight,
             value_floor=0.0,
-            rollout=replace(policy.rollout, horizon=horizon),
+            rollout=replace(
+                policy.rollout,
+                horizon=horizon,
+                real_share=0.5 if name == "halfcheetah-medium-expert" else policy.rollout.real_share,
+            ),
             sac=replace(policy.sac, temperature=temperature),
         )
     if algo == "mopo" and name in _MOPO:

@@ -64,12 +64,12 @@ def start_run(config: TrainConfig, folder: Path) -> None:
                 f"{folder} holds a run with other settings; choose another --out, or --resume it."
             )
         return
-    if folder.exists() and any(folder.iterdir()):
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} is not empty and not a run; choose another --out.")
     write_json(path, to_plain(config))
 
 
-def run_training(folder: Path, config: TrainConfig, *, models_from: Path | None = None) -> Run:
+def run_training(folder: Path, config: TrainConfig) -> Run:
     """Do all that the configuration says and the folder does not hold yet."""
     log = load_dataset(config.dataset, task=config.task)
     log.require("reward", "action")
@@ -87,7 +87,8 @@ def run_training(folder: Path, config: TrainConfig, *, models_from: Path | None 
             task,
             energies=any(algo == "mcetm" for _, algo, _ in lines),
             key=jax.random.key(config.seed),
-            folder=(models_from or folder) / "models",
+            folder=folder / "models",
+            earlier=None if config.models_from is None else Path(config.models_from) / "models",
         )
     outcomes = []
     for name, algo, policy in lines:
@@ -169,10 +170,13 @@ def _seeds(config: TrainConfig) -> list[int]:
 
 def _bounds(log: Transitions) -> tuple[Any, Any]:
     """Action bounds of the log, or of its actions where it does not say."""
-    low, high = log.metadata.action_low, log.metadata.action_high
-    if low is None or high is None:
-        low, high = log.action.min(axis=0), log.action.max(axis=0)
-    return jnp.asarray(low, jnp.float32), jnp.asarray(high, jnp.float32)
+    seen_low, seen_high = log.action.min(axis=0), log.action.max(axis=0)
+    low = seen_low if log.metadata.action_low is None else np.asarray(log.metadata.action_low)
+    high = seen_high if log.metadata.action_high is None else np.asarray(log.metadata.action_high)
+    low, high = np.where(np.isfinite(low), low, seen_low), np.where(np.isfinite(high), high, seen_high)
+    # An action that never varies still needs some room for the policy's tanh.
+    room = np.where(high - low < 1e-6, 1e-3, 0.0)
+    return jnp.asarray(low - room, jnp.float32), jnp.asarray(high + room, jnp.float32)
 
 
 def _save(folder: Path, actors: Actor, config: TrainConfig, task: Task | None) -> None:

@@ -74,9 +74,14 @@ class Saving:
     config: Mapping[str, Any]
     """Everything the result depends on; a checkpoint of another configuration is refused."""
     every_seconds: float = 30.0
+    """Least time between saves; 0 saves after every chunk. A large state waits longer."""
     keep: int = 2
     light: Light | None = None
     """Keep a light checkpoint beside each exact one; it is used where there is no exact one."""
+
+    def pause(self, cost: float) -> float:
+        """Seconds to wait after a save that took `cost`: a twentieth of the time is enough for saving."""
+        return max(self.every_seconds, 20.0 * cost) if self.every_seconds else 0.0
 
     @property
     def checkpoints(self) -> Path:
@@ -156,16 +161,17 @@ def fit(
             )
         metrics_file.rewind(done)
         history = metrics_file.read()
-    saved_at, last_save = done, time.monotonic()
+    saved_at, last_save, cost = done, time.monotonic(), 0.0
 
     def save() -> None:
-        nonlocal saved_at, last_save
+        nonlocal saved_at, last_save, cost
+        began_saving = time.monotonic()
         if saving is not None and done > saved_at:
             save_checkpoint(saving.checkpoints, job, step=done, config=saving.config, keep=saving.keep)
             if saving.light is not None:
                 part = saving.light.take(job.state)
                 save_checkpoint(saving.light_checkpoints, part, step=done, config=saving.config, keep=1)
-            saved_at, last_save = done, time.monotonic()
+            saved_at, last_save, cost = done, time.monotonic(), time.monotonic() - began_saving
 
     with progress(label, steps, unit="steps") as advance:
         advance(done)
@@ -185,12 +191,12 @@ def fit(
                     line |= checked
                     if best is not None and early_stopping is not None:
                         best = _updated(best, following, checked["score"], early_stopping)
-                job, done = _Job(following, job.key, best), done + length
                 history.append({name: plain(value) for name, value in line.items()})
                 if metrics_file is not None:
                     metrics_file.append(line)
+                job, done = _Job(following, job.key, best), done + length
                 advance(length, note=_note(history[-1], watch))
-                if saving is not None and time.monotonic() - last_save >= saving.every_seconds:
+                if saving is not None and time.monotonic() - last_save >= saving.pause(cost):
                     save()
         except KeyboardInterrupt:
             save()
