@@ -19,7 +19,6 @@ from safetensors.numpy import load_file
 import mcetm
 from mcetm import Statistics, Transitions, UserError
 from mcetm.agents.bc import BCConfig
-from mcetm.agents.policy import numpy_policy
 from mcetm.agents.rollout import RolloutConfig
 from mcetm.agents.sac import SACConfig
 from mcetm.cli import main
@@ -34,14 +33,10 @@ from mcetm.dynamics import (
     InferenceConfig,
     Langevin,
 )
-from mcetm.evaluation.returns import evaluate_policy
 from mcetm.pipeline.config import ModelsConfig, PolicyConfig, TrainConfig, from_plain, read_config, to_plain
 from mcetm.pipeline.models import train_models
 from mcetm.pipeline.presets import PRESETS, make_config
 from mcetm.pipeline.train import _bounds, _lines, run_training, start_run
-from mcetm.tasks import get_task
-from mcetm.tasks.policy import UniformPolicy
-from tests.agents.test_agents import small_actor
 
 CHAIN = Langevin(steps=2)
 
@@ -268,20 +263,6 @@ def test_published_settings_reach_their_algorithms() -> None:
     assert expert.policy.rollout.real_share == 0.5
     with pytest.raises(UserError, match="Unknown preset"):
         make_config("slow")
-
-
-def test_evaluation_runs_whole_episodes_and_scores_them() -> None:
-    task = get_task("pendulum")
-    policy = UniformPolicy(task.action_low, task.action_high)
-    found = evaluate_policy(task, policy, episodes=3, seed=1)
-    assert found.lengths == (200, 200, 200)
-    assert found == evaluate_policy(task, policy, episodes=3, seed=1)
-    assert found.returns != evaluate_policy(task, policy, episodes=3, seed=2).returns
-    assert task.scores is not None
-    assert found.score == pytest.approx(float(task.scores.normalize(np.mean(found.returns))))
-    with pytest.raises(UserError, match="width 1"):
-        evaluate_policy(get_task("hopper"), numpy_policy(small_actor()), episodes=1)
-    assert found.score_std == pytest.approx(100 * np.std(found.returns, ddof=1) / (1227 - 152))
 
 
 def test_mcetm_beats_the_data_and_cloning_on_the_pendulum(tmp_path: Path) -> None:
