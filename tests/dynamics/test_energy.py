@@ -8,14 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from mcetm import Statistics, Transitions, UserError
 from mcetm.dynamics.energy import AnchoredEnergy, Energy, PlainEnergy
 from mcetm.dynamics.etm import (
     ANCHORED,
-    PAPER,
     PAPER_EMPO,
     STANDARD,
     EnergyConfig,
@@ -26,8 +23,8 @@ from mcetm.dynamics.gaussian import Gaussian, GaussianConfig, GaussianEnsemble, 
 from mcetm.dynamics.inference import REFINE, EnergyEnsemble, InferenceConfig
 from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder, AutoencoderConfig, fit_autoencoder, reconstruction
-from mcetm.dynamics.negatives import ManifoldNegatives, NoiseNegatives, ProposalNegatives, Row, other_rows
-from mcetm.dynamics.space import Space, Variable
+from mcetm.dynamics.negatives import NoiseNegatives, ProposalNegatives, Row
+from mcetm.dynamics.space import Space
 from mcetm.training.batches import Batch
 
 
@@ -144,51 +141,6 @@ def test_nothing_is_differentiated_through_the_chains() -> None:
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
 
-@given(
-    sigma=st.floats(0.01, 1.0),
-    recovery=st.sampled_from([0.0, 1e-4, 1.0, 100.0]),
-    preset=st.sampled_from([PAPER, PAPER_EMPO]),
-    seed=st.integers(0, 20),
-)
-@settings(max_examples=8, deadline=None, derandomize=True)
-def test_manifold_chains_stay_bounded(sigma: float, recovery: float, preset: EnergyConfig, seed: int) -> None:
-    autoencoder = Autoencoder(
-        AutoencoderConfig(latent_dim=2, width=16), SPACE.scale, key=jax.random.key(seed)
-    )
-    box = SPACE.box
-    negatives = ManifoldNegatives(
-        autoencoder, SPACE, preset.latent, preset.ambient, (sigma, sigma), recovery=recovery
-    )
-    energy = plain(seed)
-    at = lambda x: energy(ROW.obs, ROW.action, SPACE.leave(ROW.obs, x))  # noqa: E731
-    rivals = negatives(at, SEEN, 8, key=jax.random.key(seed))
-    assert bool(jnp.isfinite(rivals).all())
-    assert bool(((rivals >= box.low) & (rivals <= box.high)).all())
-
-
-def test_decoded_differences_start_from_the_truth() -> None:
-    """With a tiny perturbation and a flat energy `difference` stays at the truth, plain decoding does not."""
-    autoencoder = Autoencoder(AutoencoderConfig(latent_dim=2, width=16), SPACE.scale, key=jax.random.key(0))
-    still = Langevin(1, 1e-9, 1e-9, noise=0.0)
-    flat = lambda x: 0.0 * x.sum()  # noqa: E731
-    for difference in (True, False):
-        negatives = ManifoldNegatives(
-            autoencoder, SPACE, still, still, (1e-5, 1e-5), recovery=0.0, difference=difference
-        )
-        distance = float(jnp.abs(negatives(flat, SEEN, 4, key=jax.random.key(0)) - SEEN.truth).max())
-        assert (distance < 1e-3) == difference
-
-
-def test_a_proposals_log_density_is_that_of_its_draws() -> None:
-    negatives = ProposalNegatives(GAUSSIAN, SPACE, (1.0, 3.0))
-    draws = negatives(lambda x: x.sum(), SEEN, 20_000, key=jax.random.key(0))
-    mean, std = negatives.moments(SEEN)
-    # Importance weights of a unit-width Gaussian against the mixture must average to 1.
-    log_p = (-0.5 * ((draws - mean) / std) ** 2 - jnp.log(std) - 0.5 * jnp.log(2 * jnp.pi)).sum(axis=1)
-    weights = jnp.exp(log_p - negatives.log_density(SEEN, draws))
-    assert float(weights.mean()) == pytest.approx(1.0, abs=0.05)
-
-
 def test_an_autoencoder_finds_the_circle() -> None:
     train, holdout = LOG.split(0.2)
     config = AutoencoderConfig(latent_dim=2, width=32, batch_size=128, steps=2500)
@@ -294,13 +246,6 @@ def test_both_modes_are_sampled_where_a_gaussian_averages() -> None:
     assert abs(float(mean)) < 0.3, "the Gaussian predicts what never happens"
 
 
-def test_other_rows_are_never_the_row_itself() -> None:
-    truths = jnp.arange(8.0)[:, None]
-    for index in (0, 7):
-        drawn = other_rows(truths, jnp.asarray(index), 500, key=jax.random.key(index))
-        assert sorted(set(drawn.ravel().tolist())) == [float(i) for i in range(8) if i != index]
-
-
 def test_other_rows_alone_can_train_an_energy() -> None:
     model, history = fit_energy(LOG, replace(SMALL, negatives="uniform", count=0, others=6, steps=300),
                                 chunk=100, key=jax.random.key(0))  # fmt: skip
@@ -322,28 +267,6 @@ def test_rivals_that_cannot_be_are_refused(changes: dict[str, Any], words: str) 
         jax.random.split(jax.random.key(0), 1)), jnp.zeros(1, jnp.int32))  # fmt: skip
     with pytest.raises(UserError, match=words):
         fit_energy(LOG, replace(SMALL, **changes), regressor=regressor, key=jax.random.key(0))
-
-
-def test_log_uniform_perturbations_have_every_scale_alike() -> None:
-    negatives = ManifoldNegatives(
-        Autoencoder(AutoencoderConfig(latent_dim=2, width=8), SPACE.scale, key=jax.random.key(0)),
-        SPACE, Langevin(1), Langevin(1), (1e-3, 1.0), "log-uniform",
-    )  # fmt: skip
-    drawn = jax.vmap(negatives._draw_sigma)(jax.random.split(jax.random.key(0), 4000))
-    np.testing.assert_allclose(
-        np.histogram(np.log10(drawn), bins=3, range=(-3, 0))[0] / 4000, 1 / 3, atol=0.04
-    )
-
-
-@pytest.mark.parametrize("variable", ["next_obs", "change"])
-def test_a_space_is_left_as_it_was_entered(variable: Variable) -> None:
-    space = Space.of(LOG, variable)
-    inside = jax.vmap(space.enter)(Batch.of(LOG).obs, Batch.of(LOG).next_obs)
-    assert bool(((inside >= space.box.low) & (inside <= space.box.high)).all())
-    if variable == "change":
-        np.testing.assert_allclose(inside.std(axis=0), 1.0, rtol=1e-3)
-    back = jax.vmap(space.leave)(Batch.of(LOG).obs, inside)
-    np.testing.assert_allclose(back, LOG.next_obs, atol=1e-5)
 
 
 def jump_log(rows: int = 8000) -> Transitions:

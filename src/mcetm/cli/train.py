@@ -55,20 +55,23 @@ class Train:
         """Train, save, print."""
         from mcetm.console import output
         from mcetm.pipeline.config import read_config
-        from mcetm.pipeline.train import results_of, run_training, start_run
+        from mcetm.pipeline.train import read_log, results_of, run_training, start_run
         from mcetm.report.training import show_results
 
         if self.resume is not None:
             folder, config = self.resume, read_config(self.resume / "config.json")
-            self._show_brief(config.dataset, config.task)
         else:
             config = self._config()
             source = self.dataset if "/" not in self.dataset else self.dataset.strip("/").replace("/", "-")
             folder = self.out or Path("runs") / f"{Path(source).stem}-{self.algo}-{self.preset}"
-            self._show_brief(config.dataset, config.task)  # bad data end here, before a folder is made
-            start_run(config, folder)
+        log = read_log(config)  # bad data end here, before a folder is made
+        print(
+            f"{config.dataset}: {len(log):,} transitions in {log.num_episodes:,} episodes, "
+            f"obs {log.obs_dim}, action {log.action_dim}, mean return {log.episode_returns.mean():,.1f}"
+        )
+        start_run(config, folder)
         try:
-            run = run_training(folder, config)
+            run = run_training(folder, config, log)
         except KeyboardInterrupt:
             print(f"stopped; go on with: mcetm train --resume {folder}")
             raise
@@ -79,18 +82,6 @@ class Train:
             print("Returns were not measured: the dataset has no task (name one with --task).")
         print(f"report: {folder / 'report.html'}; the policy: mcetm.load_policy('{folder}')")
         return 0
-
-    @staticmethod
-    def _show_brief(dataset: str, task: str | None) -> None:
-        """The card in a line."""
-        from mcetm.envs import load_dataset
-
-        log = load_dataset(dataset, task=task)
-        log.require("reward", "action")
-        print(
-            f"{dataset}: {len(log):,} transitions in {log.num_episodes:,} episodes, obs {log.obs_dim}, "
-            f"action {log.action_dim}, mean return {log.episode_returns.mean():,.1f}"
-        )
 
     def _config(self) -> TrainConfig:
         from dataclasses import replace

@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics.samples import Samples
-from mcetm.nn.members import member_count, take_members
+from mcetm.nn.members import member_count, member_keys, take_members
 from mcetm.nn.mlp import MLP, Activation
 from mcetm.nn.scaling import InputScaling, Scaling
 from mcetm.training import Saving, fit, over_members
@@ -167,7 +167,7 @@ class DiffusionEnsemble(eqx.Module):
             return jax.vmap(lambda k: member.sample(obs, action, key=k))(jax.random.split(key, count))
 
         members = member_count(self.members)
-        keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(members))
+        keys = member_keys(key, members)
         drawn = eqx.filter_vmap(of_member, in_axes=(eqx.if_array(0), 0))(self.members, keys)
         return Samples(drawn, jnp.zeros((members, count)))
 

@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics.samples import Samples
-from mcetm.nn.members import take_members
+from mcetm.nn.members import member_keys, take_members
 from mcetm.nn.mlp import MLP, Activation
 from mcetm.nn.scaling import InputScaling, Scaling
 from mcetm.training import EarlyStopping, Saving, fit, over_members
@@ -176,7 +176,7 @@ class GaussianEnsemble(eqx.Module):
             drawn = jax.vmap(lambda k: member.sample(obs, action, key=k))(jax.random.split(key, count))
             return drawn, jax.vmap(lambda s: member.energy(obs, action, s))(drawn)
 
-        keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(len(self.elites)))
+        keys = member_keys(key, len(self.elites))
         return Samples(*eqx.filter_vmap(of_member, in_axes=(eqx.if_array(0), 0))(self.of_elites(), keys))
 
     def spread(

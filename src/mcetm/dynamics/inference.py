@@ -21,7 +21,7 @@ from mcetm.dynamics.manifold import Autoencoder
 from mcetm.dynamics.samples import Samples
 from mcetm.dynamics.space import Space
 from mcetm.errors import UserError
-from mcetm.nn.members import member_count, take_members
+from mcetm.nn.members import member_count, member_keys, take_members
 from mcetm.nn.scaling import frozen
 
 
@@ -75,8 +75,7 @@ class EnergyEnsemble(eqx.Module):
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray
     ) -> Samples:
         """`count` next states of every member, with independent starts and noise."""
-        members = jnp.arange(member_count(self.members))
-        keys = jax.vmap(lambda i: jax.random.split(jax.random.fold_in(key, i), count))(members)
+        keys = jax.vmap(lambda k: jax.random.split(k, count))(member_keys(key, member_count(self.members)))
         factors = jnp.array(
             [self.config.noise_factors[j % len(self.config.noise_factors)] for j in range(count)]
         )

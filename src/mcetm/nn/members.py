@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Int
+import jax.numpy as jnp
+from jaxtyping import Array, Int, Key, PRNGKeyArray
 
 _Tree = TypeVar("_Tree")
 
@@ -19,3 +20,8 @@ def take_members(tree: _Tree, index: Int[Array, "*chosen"] | int) -> _Tree:
 def member_count(tree: Any) -> int:
     """How many members there are."""
     return next(leaf.shape[0] for leaf in jax.tree_util.tree_leaves(eqx.filter(tree, eqx.is_array)))
+
+
+def member_keys(key: PRNGKeyArray, count: int) -> Key[Array, " members"]:
+    """A key for each member, the same for a member whatever company it is in."""
+    return jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(count))

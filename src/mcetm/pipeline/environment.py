@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from mcetm.envs.collection import available_cores
 
 _PACKAGES = ("mcetm", "jax", "equinox", "optax", "numpy", "gymnasium", "mujoco")
 
@@ -16,10 +17,9 @@ def describe_environment() -> dict[str, Any]:
     """The machine and the software, as plain data."""
     import jax
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "device": jax.devices()[0].device_kind,
-        "cores": cores,
+        "cores": available_cores(),
         "platform": platform.platform(),
         "python": platform.python_version(),
         "versions": {name: version(name) for name in _PACKAGES},

@@ -30,8 +30,6 @@ from mcetm.pipeline.policy import mean_returns, train_policies, without_safety
 from mcetm.report.page import write_report
 from mcetm.tasks.registry import Task, get_task
 
-_SAFE = "MC-ETM"
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -69,10 +67,16 @@ def start_run(config: TrainConfig, folder: Path) -> None:
     write_json(path, to_plain(config))
 
 
-def run_training(folder: Path, config: TrainConfig) -> Run:
-    """Do all that the configuration says and the folder does not hold yet."""
+def read_log(config: TrainConfig) -> Transitions:
+    """The dataset of a run, which must have actions and rewards."""
     log = load_dataset(config.dataset, task=config.task)
     log.require("reward", "action")
+    return log
+
+
+def run_training(folder: Path, config: TrainConfig, log: Transitions | None = None) -> Run:
+    """Do all that the configuration says and the folder does not hold yet; `log` if it is already read."""
+    log = read_log(config) if log is None else log
     task = None if log.metadata.task is None else get_task(log.metadata.task)
     environment = {**describe_environment(), "dataset_checksum": log.checksum}
     write_json(folder / "environment.json", environment)
@@ -120,9 +124,7 @@ def run_training(folder: Path, config: TrainConfig) -> Run:
         results=results,
         histories={outcome.name: outcome.history for outcome in outcomes},
         energies=None if models is None else models.held_out,
-        thresholds=None
-        if models is None or models.threshold is None
-        else np.asarray(models.threshold.values),
+        thresholds=None if models is None else models.deltas,
         config=to_plain(config),
         environment=environment,
     )
@@ -152,7 +154,7 @@ def results_of(run: Run) -> dict[str, Any]:
 
 def _lines(config: TrainConfig) -> list[tuple[str, Algo, PolicyConfig]]:
     """What is trained, the run's own algorithm last."""
-    names = {"mcetm": _SAFE, "mobile": "MOBILE", "mopo": "MOPO", "bc": "behaviour cloning"}
+    names = {"mcetm": "MC-ETM", "mobile": "MOBILE", "mopo": "MOPO", "bc": "behaviour cloning"}
     own = (names[config.algo], config.algo, config.policy)
     if not config.compare:
         return [own]

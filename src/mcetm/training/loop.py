@@ -23,7 +23,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from mcetm.console import progress
 from mcetm.errors import UserError
-from mcetm.nn.members import member_count
+from mcetm.nn.members import member_count, member_keys
 from mcetm.training.checkpoint import arrays_of, list_checkpoints, load_checkpoint, save_checkpoint
 from mcetm.training.metrics import MetricsFile, plain
 
@@ -297,7 +297,7 @@ def over_members(step: Step) -> Step:
     """
 
     def together(state: Any, data: Any, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
-        keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(member_count(state)))
+        keys = member_keys(key, member_count(state))
         one = lambda s, k: step(s, data, key=k)  # noqa: E731
         return eqx.filter_vmap(one, in_axes=(eqx.if_array(0), 0))(state, keys)
 

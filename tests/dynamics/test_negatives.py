@@ -1,0 +1,94 @@
+"""Where rivals come from: bounded chains, known densities, other rows, and the space they live in."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcetm.dynamics.etm import (
+    PAPER,
+    PAPER_EMPO,
+    EnergyConfig,
+)
+from mcetm.dynamics.langevin import Langevin
+from mcetm.dynamics.manifold import Autoencoder, AutoencoderConfig
+from mcetm.dynamics.negatives import ManifoldNegatives, ProposalNegatives, other_rows
+from mcetm.dynamics.space import Space, Variable
+from mcetm.training.batches import Batch
+from tests.dynamics.test_energy import GAUSSIAN, LOG, ROW, SEEN, SPACE, plain
+
+
+@given(
+    sigma=st.floats(0.01, 1.0),
+    recovery=st.sampled_from([0.0, 1e-4, 1.0, 100.0]),
+    preset=st.sampled_from([PAPER, PAPER_EMPO]),
+    seed=st.integers(0, 20),
+)
+@settings(max_examples=8, deadline=None, derandomize=True)
+def test_manifold_chains_stay_bounded(sigma: float, recovery: float, preset: EnergyConfig, seed: int) -> None:
+    autoencoder = Autoencoder(
+        AutoencoderConfig(latent_dim=2, width=16), SPACE.scale, key=jax.random.key(seed)
+    )
+    box = SPACE.box
+    negatives = ManifoldNegatives(
+        autoencoder, SPACE, preset.latent, preset.ambient, (sigma, sigma), recovery=recovery
+    )
+    energy = plain(seed)
+    at = lambda x: energy(ROW.obs, ROW.action, SPACE.leave(ROW.obs, x))  # noqa: E731
+    rivals = negatives(at, SEEN, 8, key=jax.random.key(seed))
+    assert bool(jnp.isfinite(rivals).all())
+    assert bool(((rivals >= box.low) & (rivals <= box.high)).all())
+
+
+def test_decoded_differences_start_from_the_truth() -> None:
+    """With a tiny perturbation and a flat energy `difference` stays at the truth, plain decoding does not."""
+    autoencoder = Autoencoder(AutoencoderConfig(latent_dim=2, width=16), SPACE.scale, key=jax.random.key(0))
+    still = Langevin(1, 1e-9, 1e-9, noise=0.0)
+    flat = lambda x: 0.0 * x.sum()  # noqa: E731
+    for difference in (True, False):
+        negatives = ManifoldNegatives(
+            autoencoder, SPACE, still, still, (1e-5, 1e-5), recovery=0.0, difference=difference
+        )
+        distance = float(jnp.abs(negatives(flat, SEEN, 4, key=jax.random.key(0)) - SEEN.truth).max())
+        assert (distance < 1e-3) == difference
+
+
+def test_a_proposals_log_density_is_that_of_its_draws() -> None:
+    negatives = ProposalNegatives(GAUSSIAN, SPACE, (1.0, 3.0))
+    draws = negatives(lambda x: x.sum(), SEEN, 20_000, key=jax.random.key(0))
+    mean, std = negatives.moments(SEEN)
+    # Importance weights of a unit-width Gaussian against the mixture must average to 1.
+    log_p = (-0.5 * ((draws - mean) / std) ** 2 - jnp.log(std) - 0.5 * jnp.log(2 * jnp.pi)).sum(axis=1)
+    weights = jnp.exp(log_p - negatives.log_density(SEEN, draws))
+    assert float(weights.mean()) == pytest.approx(1.0, abs=0.05)
+
+
+def test_other_rows_are_never_the_row_itself() -> None:
+    truths = jnp.arange(8.0)[:, None]
+    for index in (0, 7):
+        drawn = other_rows(truths, jnp.asarray(index), 500, key=jax.random.key(index))
+        assert sorted(set(drawn.ravel().tolist())) == [float(i) for i in range(8) if i != index]
+
+
+def test_log_uniform_perturbations_have_every_scale_alike() -> None:
+    negatives = ManifoldNegatives(
+        Autoencoder(AutoencoderConfig(latent_dim=2, width=8), SPACE.scale, key=jax.random.key(0)),
+        SPACE, Langevin(1), Langevin(1), (1e-3, 1.0), "log-uniform",
+    )  # fmt: skip
+    drawn = jax.vmap(negatives._draw_sigma)(jax.random.split(jax.random.key(0), 4000))
+    np.testing.assert_allclose(
+        np.histogram(np.log10(drawn), bins=3, range=(-3, 0))[0] / 4000, 1 / 3, atol=0.04
+    )
+
+
+@pytest.mark.parametrize("variable", ["next_obs", "change"])
+def test_a_space_is_left_as_it_was_entered(variable: Variable) -> None:
+    space = Space.of(LOG, variable)
+    inside = jax.vmap(space.enter)(Batch.of(LOG).obs, Batch.of(LOG).next_obs)
+    assert bool(((inside >= space.box.low) & (inside <= space.box.high)).all())
+    if variable == "change":
+        np.testing.assert_allclose(inside.std(axis=0), 1.0, rtol=1e-3)
+    back = jax.vmap(space.leave)(Batch.of(LOG).obs, inside)
+    np.testing.assert_allclose(back, LOG.next_obs, atol=1e-5)
