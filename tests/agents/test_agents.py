@@ -11,7 +11,15 @@ import pytest
 from jax import Array
 
 from mcetm import Statistics, Transitions, UserError, load_policy
-from mcetm.agents.agent import Agent, Algorithm, learn, make_agent, over_seeds, refresh
+from mcetm.agents.agent import (
+    Agent,
+    Algorithm,
+    buffer_gigabytes,
+    learn,
+    make_agent,
+    over_seeds,
+    refresh,
+)
 from mcetm.agents.bc import BCConfig, fit_bc
 from mcetm.agents.mcetm import MCETM
 from mcetm.agents.mobile import MOBILE
@@ -134,8 +142,8 @@ def test_the_ring_is_filled_and_overwritten_and_gives_valid_rows_only() -> None:
     # Never the zeros that were there before, never a generation older than two.
     assert seen == [{1.0}, {1.0, 2.0}, {2.0, 3.0}, {3.0, 4.0}]
     assert ROLL.capacity == len(buffer.valid)
-    stated = sum(leaf.nbytes for leaf in jax.tree_util.tree_leaves((buffer.rows, buffer.valid, buffer.order)))
-    assert abs(ROLL.bytes(1, 1, 6) - stated) / stated < 0.1
+    held = sum(leaf.nbytes for leaf in jax.tree_util.tree_leaves(buffer))
+    assert buffer_gigabytes(agent) == pytest.approx(held / 1e9)
 
 
 def run(algorithm: Algorithm, seeds: list[int], updates: int) -> Agent:

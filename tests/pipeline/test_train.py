@@ -2,12 +2,14 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -33,7 +35,16 @@ from mcetm.dynamics import (
     InferenceConfig,
     Langevin,
 )
-from mcetm.pipeline.config import ModelsConfig, PolicyConfig, TrainConfig, from_plain, read_config, to_plain
+from mcetm.pipeline import policy as policy_stage
+from mcetm.pipeline.config import (
+    ModelsConfig,
+    PolicyConfig,
+    TrainConfig,
+    changed,
+    from_plain,
+    read_config,
+    to_plain,
+)
 from mcetm.pipeline.models import train_models
 from mcetm.pipeline.presets import PRESETS, make_config
 from mcetm.pipeline.train import _bounds, _lines, run_training, start_run
@@ -112,7 +123,9 @@ def test_a_run_is_complete_and_one_killed_in_its_stages_is_the_same(tmp_path: Pa
     assert read_config(folder / "config.json") == config, "the settings can be read back"
     for name in ("environment.json", "metrics.jsonl", "results.json", "report.html"):
         assert (folder / name).stat().st_size > 0
-    assert len(json.loads((folder / "results.json").read_text())["algorithms"]["MC-ETM"]["returns"]) == 2
+    found = json.loads((folder / "results.json").read_text())["algorithms"]["MC-ETM"]
+    assert len(found["returns"]) == len(found["diagnosis"]["q"]) == 2
+    assert "return_to_go" in found["diagnosis"]
     assert (folder / "report.html").read_text().count("data:image/png") == 3
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == [10, 20]
@@ -141,6 +154,55 @@ def test_a_run_is_complete_and_one_killed_in_its_stages_is_the_same(tmp_path: Pa
     assert first.keys() == second.keys()
     for name, array in first.items():
         np.testing.assert_array_equal(array, second[name], err_msg=name)
+
+
+def test_a_run_goes_on_elsewhere_from_its_light_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, folder = write_log(tmp_path / "log.hdf5"), tmp_path / "run"
+    config = tiny(str(log), algo="mopo", seeds=1)
+    start_run(config, folder)
+    evaluate, calls = policy_stage.mean_returns, []
+
+    def interrupted(*arguments: Any) -> list[float]:
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return evaluate(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(policy_stage, "mean_returns", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run_training(folder, config)
+    (light,) = (folder / "light").iterdir()
+    assert light.name == "step-000000000010.safetensors"
+    assert light.stat().st_size < 50 * 2**20
+    assert not any(name.startswith("buffer") for name in load_file(light)), "experience stays behind"
+    shutil.rmtree(folder / "checkpoints")
+    run = run_training(folder, config)
+    assert "light checkpoint at step 10, not bit for bit" in capsys.readouterr().err
+    assert [line["step"] for line in run.outcomes[0].history] == [10, 20]
+
+
+def test_experience_beyond_the_allowed_memory_is_refused(tmp_path: Path) -> None:
+    log, folder = write_log(tmp_path / "log.hdf5"), tmp_path / "run"
+    config = changed(tiny(str(log), algo="mopo", seeds=1), ["policy.rollout.memory=1e-6"])
+    start_run(config, folder)
+    with pytest.raises(UserError, match=r"would take .* GB"):
+        run_training(folder, config)
+
+
+def test_single_settings_can_be_changed() -> None:
+    config = changed(make_config("quick"), ["policy.penalty=2", "models.inference=null", "algo=mopo"])
+    assert (config.policy.penalty, config.models.inference, config.algo) == (2, None, "mopo")
+    for change, words in (
+        ("policy.penalt=2", "no setting 'policy.penalt'"),
+        ("policy.penalty.x=2", "no setting"),
+        ("penalty", "no setting"),
+        ("policy.penalty=much", "'much' is not a possible value"),
+    ):
+        with pytest.raises(UserError, match=words):
+            changed(config, [change])
 
 
 def test_the_quick_table_names_what_it_compares() -> None:
@@ -180,6 +242,7 @@ def test_bad_requests_are_one_sentence(tmp_path: Path, capsys: pytest.CaptureFix
         (["evaluate", str(tmp_path)], "holds no policy"),
         (["evaluate", str(tmp_path), "--episodes", "0"], "at least 1"),
         (["train", "--seed", "-1"], "--seed must lie between"),
+        (["train", "--set", "policy.lambda=1"], "no setting 'policy.lambda'"),
         (["train", "--models", str(tmp_path)], "holds no models"),
         (["train", "--resume", str(tmp_path / "full" / "file")], "is not a run"),
         (["train", "--out", str(tmp_path / "full" / "file")], "not a run"),

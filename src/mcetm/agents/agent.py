@@ -74,6 +74,12 @@ def make_agent(sac: SAC, world: World, data: Batch, config: RolloutConfig, *, ke
     return Agent(sac, Buffer.empty(config, shapes), key)
 
 
+def buffer_gigabytes(agents: Any) -> float:
+    """Memory of imagined experience, of agents or of their mere shapes."""
+    leaves = jax.tree_util.tree_leaves(agents.buffer)
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in leaves) / 1e9
+
+
 def refresh(agent: Agent, data: tuple[Batch, World], config: RolloutConfig) -> tuple[Agent, dict[str, Array]]:
     """Imagine a new generation with the policy of the moment."""
     batch, world = data

@@ -29,16 +29,13 @@ class RolloutConfig:
     """Branches imagined at once: bounds the memory of the chains."""
     real_share: float = 0.05
     """Share of each minibatch that comes from the log."""
+    memory: float = 32.0
+    """Gigabytes that the buffers of all seeds may take; larger ones are refused."""
 
     @property
     def capacity(self) -> int:
         """Rows of the buffer."""
         return self.batch * self.horizon * self.retain
-
-    def bytes(self, obs_dim: int, action_dim: int, candidates: int) -> int:
-        """Memory of the buffer: what is kept of each transition, with its M × N candidates."""
-        per_row = 4 * (obs_dim + action_dim + 2 + obs_dim * (1 + candidates)) + 2 + 2 * candidates + 4
-        return self.capacity * per_row
 
 
 class Experience(eqx.Module):

@@ -42,6 +42,9 @@ class Train:
     steps: Number = None
     """Updates of the policy, where the preset's number does not suit."""
 
+    set: Annotated[tuple[str, ...], arg(metavar="SETTING=VALUE", help_behavior_hint="")] = ()
+    """Other settings, named as in config.json: --set policy.penalty=2 policy.rollout.horizon=3."""
+
     out: Folder = None
     """Folder of the run; runs/DATASET-ALGO-PRESET by default."""
 
@@ -87,6 +90,7 @@ class Train:
         from dataclasses import replace
 
         from mcetm.errors import UserError
+        from mcetm.pipeline.config import changed
         from mcetm.pipeline.presets import make_config
 
         for name in ("seeds", "steps"):
@@ -116,7 +120,7 @@ class Train:
                 evaluate_every=min(policy.evaluate_every, self.steps),
             )
             config = replace(config, policy=policy)
-        return config
+        return changed(config, self.set)
 
 
 @dataclass(frozen=True)

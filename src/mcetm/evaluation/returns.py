@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mcetm.envs.simulate import Block, run_block
+from mcetm.envs.pool import Pool
+from mcetm.envs.simulate import Block
 from mcetm.errors import UserError
 from mcetm.tasks.policy import Policy
 from mcetm.tasks.registry import Task
 
+Rows = dict[str, np.ndarray]
+
 _LONGEST = 1000
 """Where an environment without a limit of its own is cut."""
+_LANES = 5
+"""Episodes stepped side by side, their actions in one batch."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +65,60 @@ class Evaluation:
 
 
 def evaluate_policy(task: Task, policy: Policy, *, episodes: int = 10, seed: int = 0) -> Evaluation:
-    """Run whole episodes, one in each of as many environments."""
+    """Run whole episodes, several side by side."""
+    return evaluate_policies(task, [policy], episodes=episodes, seed=seed)[0]
+
+
+def evaluate_policies(
+    task: Task, policies: Sequence[Policy], *, episodes: int = 10, seed: int = 0, pool: Pool | None = None
+) -> list[Evaluation]:
+    """The same starts for every policy."""
+    found = []
+    for rows in run_episodes(task, policies, episodes=episodes, seed=seed, pool=pool):
+        starts, ends = episode_bounds(rows)
+        returns = np.add.reduceat(rows["reward"].astype(np.float64), starts)
+        found.append(Evaluation(tuple(returns.tolist()), tuple((ends - starts).tolist()), task))
+    return found
+
+
+def run_episodes(
+    task: Task, policies: Sequence[Policy], *, episodes: int, seed: int = 0, pool: Pool | None = None
+) -> list[Rows]:
+    """Whole episodes of every policy; a pool shares them among processes, without changing them."""
     if seed < 0:
         raise UserError(f"The seed must not be negative, and it is {seed}.")
+    for policy in policies:
+        _check_fit(task, policy)
+    starts = range(0, episodes, _LANES)
+    blocks = [
+        Block(
+            env_id=task.env_id,
+            env_kwargs=task.env_kwargs,
+            obs_dim=task.obs_dim,
+            action_dim=task.action_dim,
+            policies=(policy,),
+            lanes=min(_LANES, episodes - start),
+            lane_steps=1,  # a lane always finishes its episode, so each runs exactly one
+            seed=(seed, 0, start),
+            time_limit=task.time_limit or _LONGEST,
+        )
+        for policy in policies
+        for start in starts
+    ]
+    rows = (pool or Pool(1)).run(blocks)
+    by_policy = (rows[i : i + len(starts)] for i in range(0, len(rows), len(starts)))
+    return [
+        {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} for parts in by_policy
+    ]
+
+
+def episode_bounds(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """First row of each episode, and the row after its last."""
+    ends = np.flatnonzero(rows["terminated"] | rows["truncated"]) + 1
+    return np.concatenate([[0], ends[:-1]]), ends
+
+
+def _check_fit(task: Task, policy: Policy) -> None:
     for what, own, wanted in (
         ("observations", getattr(policy, "obs_dim", task.obs_dim), task.obs_dim),
         ("actions", getattr(policy, "action_dim", task.action_dim), task.action_dim),
@@ -70,19 +127,3 @@ def evaluate_policy(task: Task, policy: Policy, *, episodes: int = 10, seed: int
             raise UserError(
                 f"The policy has {what} of width {own}, and those of '{task.name}' have {wanted}."
             )
-    block = Block(
-        env_id=task.env_id,
-        env_kwargs=task.env_kwargs,
-        obs_dim=task.obs_dim,
-        action_dim=task.action_dim,
-        policies=(policy,),
-        lanes=episodes,
-        lane_steps=1,  # a lane always finishes its episode, so each runs exactly one
-        seed=(seed, 0, 0),
-        time_limit=task.time_limit or _LONGEST,
-    )
-    rows = run_block(block)
-    ends = np.flatnonzero(rows["terminated"] | rows["truncated"]) + 1
-    starts = np.concatenate([[0], ends[:-1]])
-    returns = np.add.reduceat(rows["reward"].astype(np.float64), starts)
-    return Evaluation(tuple(returns.tolist()), tuple((ends - starts).tolist()), task)

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import types
 import typing
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -99,6 +100,27 @@ def read_config(path: Path) -> TrainConfig:
         raise UserError(f"{path.parent} is not a run: there is no config.json in it to read.") from None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(f"{path} is not the configuration of a run: {error}.") from None
+
+
+def changed(config: TrainConfig, changes: Sequence[str]) -> TrainConfig:
+    """The settings with some of them changed, each given as `path.to.setting=value`, the value as JSON."""
+    content = to_plain(config)
+    for change in changes:
+        path, sign, text = change.partition("=")
+        *folders, name = path.split(".")
+        place: Any = content
+        for folder in folders:
+            place = place.get(folder) if isinstance(place, dict) else None
+        if not sign or not isinstance(place, dict) or name not in place:
+            raise UserError(f"There is no setting '{path}' to change; config.json of any run shows all.")
+        try:
+            place[name] = json.loads(text)
+        except ValueError:
+            place[name] = text
+    try:
+        return from_plain(TrainConfig, content)
+    except ValueError as error:
+        raise UserError(f"A setting cannot be changed like that: {error}.") from None
 
 
 def from_plain(kind: type[_T], content: Any) -> _T:

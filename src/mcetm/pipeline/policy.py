@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +14,29 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from mcetm.agents.agent import Agent, Algorithm, learn, make_agent, over_seeds, refresh
+from mcetm.agents.agent import (
+    Agent,
+    Algorithm,
+    buffer_gigabytes,
+    learn,
+    make_agent,
+    over_seeds,
+    refresh,
+)
 from mcetm.agents.bc import fit_bc
 from mcetm.agents.mcetm import MCETM
 from mcetm.agents.mobile import MOBILE
 from mcetm.agents.mopo import MOPO
 from mcetm.agents.policy import numpy_policy
+from mcetm.agents.rollout import RolloutConfig
 from mcetm.agents.sac import SAC
 from mcetm.agents.targets import estimate_value_floor
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics import World
-from mcetm.evaluation.returns import evaluate_policy
+from mcetm.envs.pool import Pool
+from mcetm.errors import UserError
+from mcetm.evaluation.returns import evaluate_policies
 from mcetm.nn.actor import Actor
 from mcetm.nn.members import take_members
 from mcetm.pipeline.config import Algo, PolicyConfig
@@ -35,8 +47,18 @@ from mcetm.training.batches import Batch
 # Networks, optimisers and random streams, without the imagined experience: a new generation refills that.
 _LIGHT = Light(
     take=lambda agents: (agents.sac, agents.key),
-    put=lambda agents, part: Agent(part[0], agents.buffer, part[1]),
+    put=lambda agents, part: eqx.tree_at(lambda a: (a.sac, a.key), agents, part),
 )
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a policy stage leaves, seeds on a leading axis."""
+
+    actors: Actor
+    history: list[dict[str, Any]]
+    sac: SAC | None = None
+    """Critics and all, where there are some."""
 
 
 def make_algorithm(algo: Algo, config: PolicyConfig, train: Transitions) -> Algorithm:
@@ -62,11 +84,11 @@ def train_policies(
     seeds: list[int],
     folder: Path,
     label: str,
-) -> tuple[Actor, list[dict[str, Any]]]:
-    """One actor for each seed, on a leading axis, and the metrics of their training."""
+) -> Trained:
+    """Train all seeds, or read them back."""
     numbers = jnp.asarray(seeds, jnp.int32)
     if algo == "bc":
-        return fit_bc(train, *bounds, config.bc, seeds=numbers, folder=folder)
+        return Trained(*fit_bc(train, *bounds, config.bc, seeds=numbers, folder=folder))
     assert world is not None  # noqa: S101 (only cloning needs none)
     data, statistics = Batch.of(train), Statistics.of(train)
     algorithm = make_algorithm(algo, config, train)
@@ -84,23 +106,36 @@ def train_policies(
         "seeds": seeds,
         "data": train.checksum,
     }
-    result = fit(
-        lambda state, data, *, key: step(state, data),
-        eqx.filter_vmap(make)(numbers),
-        (data, world),
-        steps=config.sac.steps,
-        key=jax.random.key(0),
-        chunk=config.rollout.every,
-        between=between,
-        validate=None if task is None else _returns(task, config, len(seeds)),
-        saving=Saving(folder, setting, light=_LIGHT),
-        label=label,
-        watch=("q", "target", "return"),
-    )
-    return result.state.sac.actor, result.history
+    make_all = eqx.filter_vmap(make)
+    _state_memory(buffer_gigabytes(eqx.filter_eval_shape(make_all, numbers)), config.rollout, label)
+    with Pool() as pool:
+        result = fit(
+            lambda state, data, *, key: step(state, data),
+            make_all(numbers),
+            (data, world),
+            steps=config.sac.steps,
+            key=jax.random.key(0),
+            chunk=config.rollout.every,
+            between=between,
+            validate=None if task is None else _returns(task, config, len(seeds), pool),
+            saving=Saving(folder, setting, light=_LIGHT),
+            label=label,
+            watch=("q", "target", "return"),
+        )
+    return Trained(result.state.sac.actor, result.history, result.state.sac)
 
 
-def _returns(task: Task, config: PolicyConfig, seeds: int) -> Callable[[Agent], dict[str, Array]]:
+def _state_memory(gigabytes: float, config: RolloutConfig, label: str) -> None:
+    """Say what the imagined experience takes, and refuse more than is allowed."""
+    print(f"{label}: imagined experience takes {gigabytes:.2f} GB", file=sys.stderr)
+    if gigabytes > config.memory:
+        raise UserError(
+            f"The imagined experience would take {gigabytes:.1f} GB, and {config.memory:g} GB are allowed: "
+            "lower policy.rollout.batch, policy.samples or the seeds, or raise policy.rollout.memory."
+        )
+
+
+def _returns(task: Task, config: PolicyConfig, seeds: int, pool: Pool) -> Callable[[Agent], dict[str, Array]]:
     """Returns of every seed's policy, every so many updates."""
 
     def validate(agents: Agent) -> dict[str, Array]:
@@ -108,17 +143,17 @@ def _returns(task: Task, config: PolicyConfig, seeds: int) -> Callable[[Agent], 
         last = done >= config.sac.steps
         if done % config.evaluate_every and not last:
             return {}
-        return {"return": jnp.asarray(mean_returns(agents.sac.actor, task, config.episodes, seeds))}
+        return {"return": jnp.asarray(mean_returns(agents.sac.actor, task, config.episodes, seeds, pool))}
 
     return validate
 
 
-def mean_returns(actors: Actor, task: Task, episodes: int, seeds: int) -> list[float]:
+def mean_returns(
+    actors: Actor, task: Task, episodes: int, seeds: int, pool: Pool | None = None
+) -> list[float]:
     """Mean return of each seed's deterministic policy; all meet the same starts."""
-    return [
-        evaluate_policy(task, numpy_policy(take_members(actors, i)), episodes=episodes, seed=7).mean
-        for i in range(seeds)
-    ]
+    policies = [numpy_policy(take_members(actors, i)) for i in range(seeds)]
+    return [found.mean for found in evaluate_policies(task, policies, episodes=episodes, seed=7, pool=pool)]
 
 
 def without_safety(config: PolicyConfig) -> PolicyConfig:

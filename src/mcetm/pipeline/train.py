@@ -24,6 +24,7 @@ from mcetm.files import write_json
 from mcetm.nn.actor import Actor
 from mcetm.nn.members import take_members
 from mcetm.pipeline.config import Algo, PolicyConfig, TrainConfig, read_config, to_plain
+from mcetm.pipeline.diagnosis import diagnose
 from mcetm.pipeline.environment import describe_environment
 from mcetm.pipeline.models import Models, train_models
 from mcetm.pipeline.policy import mean_returns, train_policies, without_safety
@@ -39,6 +40,8 @@ class Outcome:
     returns: tuple[float, ...] | None
     """Mean return of each seed; None where there is no environment to measure it in."""
     history: list[dict[str, Any]]
+    diagnosis: dict[str, list[float]] | None = None
+    """Values and model where the policies go, by seed; see `pipeline/diagnosis.py`."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +101,10 @@ def run_training(folder: Path, config: TrainConfig, log: Transitions | None = No
     for name, algo, policy in lines:
         own = name == lines[-1][0]
         place = folder if own else folder / "compared" / name.replace(" ", "-").replace(",", "").lower()
-        actors, history = train_policies(
+        world = None if algo == "bc" or models is None else models.world(algo, policy)
+        trained = train_policies(
             train,
-            None if algo == "bc" or models is None else models.world(algo, policy),
+            world,
             algo,
             policy,
             _bounds(train),
@@ -110,11 +114,15 @@ def run_training(folder: Path, config: TrainConfig, log: Transitions | None = No
             label=name,
         )
         if own:
-            _save(folder, actors, config, task)
-        found = None
+            _save(folder, trained.actors, config, task)
+        found = diagnosis = None
         if task is not None:
-            found = tuple(mean_returns(actors, task, config.policy.episodes, config.seeds))
-        outcomes.append(Outcome(name, found, history))
+            found = tuple(mean_returns(trained.actors, task, config.policy.episodes, config.seeds))
+            if trained.sac is not None and world is not None:
+                diagnosis = diagnose(
+                    trained.sac, world, task, holdout, seeds=config.seeds, episodes=config.policy.episodes
+                )
+        outcomes.append(Outcome(name, found, trained.history, diagnosis))
     run = Run(folder, config, float(log.episode_returns.mean()), tuple(outcomes), models, task)
     results = results_of(run)
     write_json(folder / "results.json", results)
@@ -146,6 +154,7 @@ def results_of(run: Run) -> dict[str, Any]:
                 "mean": float(np.mean(outcome.returns)),
                 "std": float(np.std(outcome.returns, ddof=1)) if len(outcome.returns) > 1 else None,
                 "score": None if scores is None else float(scores.normalize(np.mean(outcome.returns))),
+                "diagnosis": outcome.diagnosis,
             }
             for outcome in run.outcomes
         },

@@ -54,7 +54,7 @@ def write_report(
         draw_signals(figures / "signals", histories[own])
         words = f"{own}: mean Q, the penalty before its weight, and the shares that are cut off."
         shown.append(("signals", words))
-    parts = [f"<h1>{html.escape(title)}</h1>", _table(results)]
+    parts = [f"<h1>{html.escape(title)}</h1>", _table(results), _diagnosis(results)]
     for name, words in shown:
         image = base64.b64encode((figures / f"{name}.png").read_bytes()).decode()
         source = f"data:image/png;base64,{image}"
@@ -122,6 +122,40 @@ def draw_signals(path: Path, history: list[dict[str, Any]]) -> None:
             axis.set(xlabel="updates", ylabel=label)
             if axis.lines:
                 axis.legend(fontsize=8)
+
+
+_DIAGNOSIS = (
+    ("value Q", "q"),
+    ("what really followed", "return_to_go"),
+    ("model error", "error"),
+    ("… on held-out data", "held_out_error"),
+    ("cut off", "truncated"),
+    ("… on held-out data", "held_out_truncated"),
+    ("spread of values", "penalty"),
+    ("… on held-out data", "held_out_penalty"),
+)
+
+
+def _diagnosis(results: dict[str, Any]) -> str:
+    """Where the finished policies go: what the critic believes of it, and what the model knows."""
+    rows = [
+        (name, [f"{np.mean(found['diagnosis'][key]):.4g}" for _, key in _DIAGNOSIS])
+        for name, found in results["algorithms"].items()
+        if found is not None and found["diagnosis"] is not None
+    ]
+    if not rows:
+        return ""
+    head = "".join(f"<th>{html.escape(words)}</th>" for words, _ in _DIAGNOSIS)
+    body = "".join(
+        f"<tr><td>{html.escape(name)}</td>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+        for name, cells in rows
+    )
+    return (
+        "<h2>Where the policies go</h2><p>Means over the states that the finished policies visit, and seeds: "
+        "the critic's value against the discounted return that followed, the model's one-step error, how "
+        f"often it is not trusted, and the spread of values over its members.</p><table><tr><th></th>{head}"
+        f"</tr>{body}</table>"
+    )
 
 
 def _table(results: dict[str, Any]) -> str:

@@ -1,0 +1,117 @@
+"""MC-ETM, MOBILE and MOPO on a locomotion dataset of D4RL's medium policies, beside the published scores.
+
+    python benchmarks/locomotion.py hopper [--algos mcetm mobile mopo] [--steps N] [--set SETTING=VALUE ...]
+
+One run folder for each algorithm under `runs/`, so that a stopped benchmark goes on where it was; the models
+are shared. Results go to `benchmarks/results/locomotion-TASK.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from mcetm.envs import load_dataset
+from mcetm.pipeline.config import TrainConfig, changed
+from mcetm.pipeline.presets import make_config
+from mcetm.pipeline.train import Run, results_of, run_training, start_run
+from mcetm.tasks import get_task
+from record import RESULTS, machine
+
+PUBLISHED = {
+    "hopper": {"mcetm": 107.0, "mobile": 106.6, "mopo": 62.8},
+    "walker2d": {"mcetm": 92.7, "mobile": 87.7, "mopo": 84.1},
+    "halfcheetah": {"mcetm": 76.9, "mobile": 74.6, "mopo": 72.4},
+}
+"""Normalised scores: MC-ETM's paper, MOBILE's paper, and MOPO as OfflineRL-Kit reports it."""
+CURVE = ("step", "return", "q", "target", "spread", "uncertainty", "truncated", "temperature", "entropy")
+ROLLOUTS = ("rollout_length", "rollout_truncated", "rollout_terminated", "rollout_reward")
+
+
+def main() -> None:
+    """Train what the folders do not hold yet, and write the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("task", choices=PUBLISHED)
+    parser.add_argument("--algos", nargs="+", default=["mcetm", "mobile", "mopo"])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--set", nargs="*", default=[], metavar="SETTING=VALUE")
+    parser.add_argument("--dataset", default=None, help="another log of the same task")
+    parser.add_argument("--runs", type=Path, default=Path("runs"))
+    parser.add_argument("--name", default="fast", help="suffix of the run folders")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    given = parser.parse_args()
+    dataset = given.dataset or f"{given.task}-medium"
+    began = time.perf_counter()
+    log = load_dataset(dataset)
+    seconds = {"data": time.perf_counter() - began}
+    first = given.runs / f"{given.task}-medium-mcetm-{given.name}"
+    found: dict[str, Any] = {}
+    for algo in given.algos:
+        folder = given.runs / f"{given.task}-medium-{algo}-{given.name}"
+        earlier = None if folder == first else str(first.resolve())
+        config = changed(make_config("fast", dataset=dataset, algo=algo, seeds=given.seeds), given.set)
+        if earlier is not None and (first / "models").is_dir():
+            config = changed(config, [f"models_from={json.dumps(earlier)}"])
+        start_run(config, folder)
+        began = time.perf_counter()
+        run = run_training(folder, config, log)
+        seconds[algo] = time.perf_counter() - began
+        found[algo] = _outcome(run, config, algo, given.task)
+        content = {
+            "benchmark": "locomotion",
+            "dataset": dataset,
+            "transitions": len(log),
+            "data_score": _score(given.task, run.data_return),
+            "seeds": given.seeds,
+            "device": jax.devices()[0].device_kind,
+            "changed": given.set,
+            "seconds": {name: round(value, 1) for name, value in seconds.items()},
+            "algorithms": found,
+            **machine(),
+        }
+        given.out.mkdir(parents=True, exist_ok=True)
+        (given.out / f"locomotion-{given.task}.json").write_text(json.dumps(content, indent=1) + "\n")
+    for algo, result in found.items():
+        print(f"{algo:8s} {result['score']:6.1f} ± {result['score_std']:.1f}", end="  ")
+        print(f"published {result['published']}  {seconds[algo]:.0f} s  {result['scores']}")
+        print("   ", {name: np.round(values, 4).tolist() for name, values in result["diagnosis"].items()})
+
+
+def _score(task: str, value: float) -> float:
+    scores = get_task(task).scores
+    return float("nan") if scores is None else round(float(scores.normalize(value)), 2)
+
+
+def _outcome(run: Run, config: TrainConfig, algo: str, task: str) -> dict[str, Any]:
+    """Scores, curves and diagnosis of one algorithm."""
+    outcome = run.outcomes[-1]
+    scores = [_score(task, value) for value in outcome.returns or ()]
+    lines = [line for line in outcome.history if "return" in line]
+    curve = {name: [_short(line[name]) for line in lines] for name in (*CURVE, *ROLLOUTS) if name in lines[0]}
+    curve["score"] = [[_score(task, value) for value in line["return"]] for line in lines]
+    del curve["return"]
+    return {
+        "score": float(np.mean(scores)),
+        "score_std": float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0,
+        "scores": scores,
+        "published": PUBLISHED[task][algo],
+        "updates": config.policy.sac.steps,
+        "published_updates": 3_000_000,
+        "policy_seconds": round(sum(line["seconds"] for line in outcome.history), 1),
+        "diagnosis": results_of(run)["algorithms"][outcome.name]["diagnosis"],
+        "curve": curve,
+    }
+
+
+def _short(value: Any) -> Any:
+    return value if isinstance(value, int) else np.round(np.asarray(value, float), 4).tolist()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""Why a policy is as good as it is: its values against what really followed, its model where it goes.
+
+A policy falls short because its critic believes too much or too little, because the model errs where the
+policy takes it, or because too much is cut off or penalised. Each has a number here, measured on episodes of
+the finished policy in the environment, with held-out data beside it.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from mcetm.agents.agent import candidate_values
+from mcetm.agents.policy import numpy_policy
+from mcetm.agents.rollout import Experience
+from mcetm.agents.sac import SAC, values
+from mcetm.agents.targets import spread_penalty
+from mcetm.data.transitions import Transitions
+from mcetm.dynamics import World
+from mcetm.envs.pool import Pool
+from mcetm.evaluation.returns import Rows, episode_bounds, run_episodes
+from mcetm.nn.members import take_members
+from mcetm.tasks.registry import Task
+from mcetm.training.batches import Batch
+
+_ROWS = 1000
+
+
+def diagnose(
+    sacs: SAC, world: World, task: Task, holdout: Transitions, *, seeds: int, episodes: int
+) -> dict[str, list[float]]:
+    """The numbers, each with one value for every seed."""
+    measure = eqx.filter_jit(_measure)
+    held = Batch.of(holdout).draw(_ROWS, key=jax.random.key(0))
+    learners = [take_members(sacs, i) for i in range(seeds)]
+    found: dict[str, list[float]] = {}
+    with Pool() as pool:
+        visited = run_episodes(
+            task, [numpy_policy(sac.actor) for sac in learners], episodes=episodes, seed=11, pool=pool
+        )
+    for sac, rows in zip(learners, visited, strict=True):
+        settled, returns = _settled(rows, sac.config.discount)
+        chosen = np.random.default_rng(0).choice(settled, _ROWS)
+        batch = Batch(*(jnp.asarray(rows[name][chosen]) for name in Batch.__annotations__))
+        numbers = {
+            "return_to_go": returns[chosen].mean(),
+            **measure(sac, world, batch, key=jax.random.key(1)),
+        }
+        reference = measure(sac, world, held, key=jax.random.key(1))
+        numbers |= {f"held_out_{name}": reference[name] for name in ("error", "truncated", "penalty")}
+        for name, value in numbers.items():
+            found.setdefault(name, []).append(float(value))
+    return found
+
+
+def _measure(sac: SAC, world: World, batch: Batch, *, key: PRNGKeyArray) -> dict[str, Array]:
+    def one(row: Batch, key: PRNGKeyArray) -> dict[str, Array]:
+        draw_key, value_key = jax.random.split(key)
+        after = world.imagine(row.obs, row.action, key=draw_key)
+        experience = Experience(row.obs, row.action, after)
+        return {
+            "q": values(sac.critics, row.obs, row.action).min(),
+            "error": jnp.abs(after.next_obs - row.next_obs).mean(),
+            "truncated": after.truncated.astype(jnp.float32),
+            "penalty": spread_penalty(candidate_values(sac, experience, key=value_key).mean(axis=1)),
+        }
+
+    # A few at a time: the chains of every candidate are in memory at once.
+    keys = jax.random.split(key, len(batch))
+    found = jax.lax.map(lambda inputs: one(*inputs), (batch, keys), batch_size=100)
+    return {name: column.mean() for name, column in found.items()}
+
+
+def _settled(rows: Rows, discount: float) -> tuple[np.ndarray, np.ndarray]:
+    """Rows after which the episode goes on long enough to know what follows, and all returns to go."""
+    reward = rows["reward"].astype(np.float64)
+    returns, settled = np.zeros(len(reward)), []
+    for start, end in zip(*episode_bounds(rows), strict=True):
+        total = 0.0
+        for t in range(end - 1, start - 1, -1):
+            returns[t] = total = reward[t] + discount * total
+        cut = 0.0 if rows["terminated"][end - 1] else min(3.0 / (1.0 - discount), (end - start) / 2)
+        settled.append(np.arange(start, end - int(cut)))
+    return np.concatenate(settled), returns
