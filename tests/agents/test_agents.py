@@ -21,6 +21,7 @@ from mcetm.agents.agent import (
     refresh,
 )
 from mcetm.agents.bc import BCConfig, fit_bc
+from mcetm.agents.learner import Minibatch
 from mcetm.agents.mcetm import MCETM
 from mcetm.agents.mobile import MOBILE
 from mcetm.agents.mopo import MOPO
@@ -126,10 +127,15 @@ def test_a_generation_follows_the_world_and_stops_where_it_must() -> None:
     assert float(metrics["rollout_length"]) == pytest.approx(steps.sum() / 200)
 
 
+def held(agent: Agent) -> Buffer:
+    assert agent.buffer is not None
+    return agent.buffer
+
+
 def test_the_ring_is_filled_and_overwritten_and_gives_valid_rows_only() -> None:
     agent = make_agent(sac(), world(), DATA, ROLL, key=jax.random.key(0))
-    rows, valid, _ = roll_out(world(), agent.sac.actor, DATA, ROLL, key=jax.random.key(1))
-    buffer = agent.buffer
+    rows, valid, _ = roll_out(world(), agent.learner.actor, DATA, ROLL, key=jax.random.key(1))
+    buffer = held(agent)
     assert int(buffer.count) == 0
     seen: list[set[float]] = []
     for generation in range(4):
@@ -142,8 +148,8 @@ def test_the_ring_is_filled_and_overwritten_and_gives_valid_rows_only() -> None:
     # Never the zeros that were there before, never a generation older than two.
     assert seen == [{1.0}, {1.0, 2.0}, {2.0, 3.0}, {3.0, 4.0}]
     assert ROLL.capacity == len(buffer.valid)
-    held = sum(leaf.nbytes for leaf in jax.tree_util.tree_leaves(buffer))
-    assert buffer_gigabytes(agent) == pytest.approx(held / 1e9)
+    stored = sum(leaf.nbytes for leaf in jax.tree_util.tree_leaves(buffer))
+    assert buffer_gigabytes(agent) == pytest.approx(stored / 1e9)
 
 
 def run(algorithm: Algorithm, seeds: list[int], updates: int) -> Agent:
@@ -188,12 +194,12 @@ def optimal_value(start: float, discount: float = 0.8) -> float:
 
 def test_with_a_perfect_model_q_is_that_of_value_iteration() -> None:
     agents = run(MCETM(penalty=1.0, value_floor=-100.0), [0], 400)
-    learner = take_members(agents, 0).sac
+    learner = take_members(agents, 0).learner
     for start in (-1.5, 0.0, 1.0):
         value = learner.next_value(jnp.array([start]), key=jax.random.key(0))
         assert float(value) == pytest.approx(optimal_value(start), abs=0.8)
-    assert float(learner.act(jnp.array([1.5]))[0]) < -0.5, "it goes home"
-    assert float(learner.act(jnp.array([-1.5]))[0]) > 0.5
+    assert float(learner.actor.mode(jnp.array([1.5]))[0]) < -0.5, "it goes home"
+    assert float(learner.actor.mode(jnp.array([-1.5]))[0]) > 0.5
 
 
 def test_seeds_together_are_seeds_alone() -> None:
@@ -202,8 +208,8 @@ def test_seeds_together_are_seeds_alone() -> None:
     for i, seed in ((0, 3), (2, 5)):
         alone = run(algorithm, [seed], 20)
         pairs = zip(
-            jax.tree_util.tree_leaves(eqx.filter(take_members(together, i).sac, eqx.is_inexact_array)),
-            jax.tree_util.tree_leaves(eqx.filter(take_members(alone, 0).sac, eqx.is_inexact_array)),
+            jax.tree_util.tree_leaves(eqx.filter(take_members(together, i).learner, eqx.is_inexact_array)),
+            jax.tree_util.tree_leaves(eqx.filter(take_members(alone, 0).learner, eqx.is_inexact_array)),
             strict=True,
         )
         for a, b in pairs:
@@ -216,8 +222,8 @@ def test_mopo_lowers_rewards_by_the_models_spread() -> None:
     assert float(after.uncertainty) == pytest.approx(0.3, rel=0.3)
     agent = make_agent(sac(), noisy, DATA, ROLL, key=jax.random.key(0))
     agent, _ = refresh(agent, (DATA, noisy), ROLL)
-    row = jax.tree_util.tree_map(lambda x: x[0], agent.buffer.draw(1, key=jax.random.key(0)))
-    free, paid = (MOPO(weight).target(agent.sac, row, key=jax.random.key(1))[0] for weight in (0.0, 2.0))
+    row = jax.tree_util.tree_map(lambda x: x[0], held(agent).draw(1, key=jax.random.key(0)))
+    free, paid = (MOPO(weight).target(agent.learner, row, key=jax.random.key(1))[0] for weight in (0.0, 2.0))
     assert float(free - paid) == pytest.approx(2.0 * float(row.after.uncertainty), rel=1e-3)
 
 
@@ -241,8 +247,9 @@ def test_a_fixed_temperature_is_above_0() -> None:
 def test_a_tuned_temperature_moves_towards_its_entropy_and_keeps_its_bound() -> None:
     config = replace(SMALL, temperature=None, temperature_rate=0.1, most_temperature=0.5)
     learner, target, metrics = sac(config), jnp.zeros(64), {}
+    batch = Minibatch(DATA.obs[:64], DATA.action[:64], DATA.next_obs[:64], real=64)
     for i in range(3):
-        learner, metrics = learner.update(DATA.obs[:64], DATA.action[:64], target, key=jax.random.key(i))
+        learner, metrics = learner.improve(batch, target, key=jax.random.key(i))
     assert float(metrics["entropy"]) > -1.0, "a fresh policy is more random than asked for"
     assert float(learner.temperature) <= 0.5
 

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from mcetm.agents.learner import Learner, Minibatch
 from mcetm.agents.rollout import Buffer, Experience, RolloutConfig, roll_out
-from mcetm.agents.sac import SAC
 from mcetm.agents.targets import bellman_target
 from mcetm.dynamics.world import World
 from mcetm.training.batches import Batch
@@ -26,12 +26,12 @@ class Algorithm(Protocol):
         ...
 
     def target(
-        self, sac: SAC, row: Experience, *, key: PRNGKeyArray
+        self, learner: Learner, row: Experience, *, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Array]]:
         """The target of one imagined transition, and metrics."""
         ...
 
-    def real_target(self, sac: SAC, row: Batch, *, key: PRNGKeyArray) -> Float[Array, ""]:
+    def real_target(self, learner: Learner, row: Batch, *, key: PRNGKeyArray) -> Float[Array, ""]:
         """The target of one recorded transition."""
         ...
 
@@ -39,39 +39,44 @@ class Algorithm(Protocol):
 class Agent(eqx.Module):
     """One seed's learner: networks, imagined experience, and its own stream of random numbers."""
 
-    sac: SAC
-    buffer: Buffer
+    learner: Learner
+    buffer: Buffer | None
+    """None where nothing is imagined."""
     key: PRNGKeyArray
 
 
 def candidate_values(
-    sac: SAC, row: Experience, *, entropy: bool = False, key: PRNGKeyArray
+    learner: Learner, row: Experience, *, entropy: bool = False, key: PRNGKeyArray
 ) -> Float[Array, "members samples"]:
     """q_ij: the least target critic at each candidate and an action sampled there."""
     members, samples = row.after.ended.shape
     keys = jax.random.split(key, (members, samples))
-    value = lambda s, k: sac.next_value(s, key=k, entropy=entropy)  # noqa: E731
+    value = lambda s, k: learner.next_value(s, key=k, entropy=entropy)  # noqa: E731
     return jax.vmap(jax.vmap(value))(row.after.candidates, keys)
 
 
 def recorded_target(
-    sac: SAC, row: Batch, *, entropy: bool, floor: float | None = None, key: PRNGKeyArray
+    learner: Learner, row: Batch, *, entropy: bool, floor: float | None = None, key: PRNGKeyArray
 ) -> Float[Array, ""]:
     """R + γ (1 − d) V of a recorded transition: no penalty, as it did happen."""
-    value = sac.next_value(row.next_obs, key=key, entropy=entropy)
-    target = bellman_target(row.reward, row.terminated, value, sac.config.discount)
+    value = learner.next_value(row.next_obs, key=key, entropy=entropy)
+    target = bellman_target(row.reward, row.terminated, value, learner.config.discount)
     return target if floor is None else jnp.maximum(target, floor)
 
 
-def make_agent(sac: SAC, world: World, data: Batch, config: RolloutConfig, *, key: PRNGKeyArray) -> Agent:
-    """An agent with an empty buffer."""
+def make_agent(
+    learner: Learner, world: World | None, data: Batch, config: RolloutConfig, *, key: PRNGKeyArray
+) -> Agent:
+    """An agent with an empty buffer, if it has a world to imagine in."""
+    if world is None:
+        return Agent(learner, None, key)
 
     def example(data: Batch, key: PRNGKeyArray) -> Experience:
-        action, _ = sac.actor.sample(data.obs[0], key=key)
+        action, _ = learner.actor.sample(data.obs[0], key=key)
         return Experience(data.obs[0], action, world.imagine(data.obs[0], action, key=key))
 
     shapes = eqx.filter_eval_shape(example, data, key)
-    return Agent(sac, Buffer.empty(config, shapes), key)
+    return Agent(learner, Buffer.empty(config, shapes), key)
 
 
 def buffer_gigabytes(agents: Any) -> float:
@@ -80,38 +85,45 @@ def buffer_gigabytes(agents: Any) -> float:
     return sum(leaf.size * leaf.dtype.itemsize for leaf in leaves) / 1e9
 
 
-def refresh(agent: Agent, data: tuple[Batch, World], config: RolloutConfig) -> tuple[Agent, dict[str, Array]]:
+def refresh(
+    agent: Agent, data: tuple[Batch, World | None], config: RolloutConfig
+) -> tuple[Agent, dict[str, Array]]:
     """Imagine a new generation with the policy of the moment."""
     batch, world = data
-    key = jax.random.fold_in(jax.random.fold_in(agent.key, 1), agent.sac.done.astype(jnp.int32))
-    rows, valid, metrics = roll_out(world, agent.sac.actor, batch, config, key=key)
-    return Agent(agent.sac, agent.buffer.add(rows, valid), agent.key), metrics
+    if world is None or agent.buffer is None:
+        return agent, {}
+    key = jax.random.fold_in(jax.random.fold_in(agent.key, 1), agent.learner.done.astype(jnp.int32))
+    rows, valid, metrics = roll_out(world, agent.learner.actor, batch, config, key=key)
+    return Agent(agent.learner, agent.buffer.add(rows, valid), agent.key), metrics
 
 
 def learn(
-    agent: Agent, data: tuple[Batch, World], algorithm: Algorithm, config: RolloutConfig
+    agent: Agent, data: tuple[Batch, World | None], algorithm: Algorithm, config: RolloutConfig
 ) -> tuple[Agent, dict[str, Array]]:
     """One update on a minibatch of recorded and imagined transitions."""
     batch, _ = data
-    size = agent.sac.config.batch_size
-    real = int(size * config.real_share)
-    key = jax.random.fold_in(jax.random.fold_in(agent.key, 2), agent.sac.done.astype(jnp.int32))
-    real_key, draw_key, target_key, update_key = jax.random.split(key, 4)
+    size = agent.learner.config.batch_size
+    real = size if agent.buffer is None else int(size * config.real_share)
+    key = jax.random.fold_in(jax.random.fold_in(agent.key, 2), agent.learner.done.astype(jnp.int32))
+    real_key, draw_key, prepare_key, target_key, update_key = jax.random.split(key, 5)
     recorded = batch.draw(real, key=real_key)
-    imagined = agent.buffer.draw(size - real, key=draw_key)
+    parts = [(recorded.obs, recorded.action, recorded.next_obs)]
+    imagined = None
+    if agent.buffer is not None and size > real:
+        imagined = agent.buffer.draw(size - real, key=draw_key)
+        parts.append((imagined.obs, imagined.action, imagined.after.next_obs))
+    minibatch = Minibatch(*(jnp.concatenate(columns) for columns in zip(*parts, strict=True)), real=real)
+    learner, metrics = agent.learner.prepare(minibatch, key=prepare_key)
     keys = jax.random.split(target_key, size)
-    on_real = lambda row, k: algorithm.real_target(agent.sac, row, key=k)  # noqa: E731
-    on_imagined = lambda row, k: algorithm.target(agent.sac, row, key=k)  # noqa: E731
-    known = jax.vmap(on_real)(recorded, keys[:real])
-    guessed, metrics = jax.vmap(on_imagined)(imagined, keys[real:])
-    sac, learned = agent.sac.update(
-        jnp.concatenate([recorded.obs, imagined.obs]),
-        jnp.concatenate([recorded.action, imagined.action]),
-        jnp.concatenate([known, guessed]),
-        key=update_key,
-    )
-    means = {name: values.mean() for name, values in metrics.items()}
-    return Agent(sac, agent.buffer, agent.key), {**learned, **means}
+    on_real = lambda row, k: algorithm.real_target(learner, row, key=k)  # noqa: E731
+    targets = [jax.vmap(on_real)(recorded, keys[:real])]
+    if imagined is not None:
+        on_imagined = lambda row, k: algorithm.target(learner, row, key=k)  # noqa: E731
+        guessed, found = jax.vmap(on_imagined)(imagined, keys[real:])
+        targets.append(guessed)
+        metrics |= {name: values.mean() for name, values in found.items()}
+    learner, learned = learner.improve(minibatch, jnp.concatenate(targets), key=update_key)
+    return Agent(learner, agent.buffer, agent.key), {**metrics, **learned}
 
 
 def over_seeds(step: Any) -> Any:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.agents.agent import candidate_values, recorded_target
+from mcetm.agents.learner import Learner
 from mcetm.agents.rollout import Experience
-from mcetm.agents.sac import SAC
 from mcetm.agents.targets import SpreadOf, mcetm_target, spread_penalty
 from mcetm.training.batches import Batch
 
@@ -30,10 +30,10 @@ class MCETM:
     entropy_backup: bool = False
 
     def target(
-        self, sac: SAC, row: Experience, *, key: PRNGKeyArray
+        self, learner: Learner, row: Experience, *, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Array]]:
         """The target of one imagined transition."""
-        values = candidate_values(sac, row, entropy=self.entropy_backup, key=key)
+        values = candidate_values(learner, row, entropy=self.entropy_backup, key=key)
         distrusted = row.after.distrusted & self.truncate
         target = mcetm_target(
             row.after.reward,
@@ -41,7 +41,7 @@ class MCETM:
             row.after.ended,
             distrusted,
             weight=self.penalty,
-            discount=sac.config.discount,
+            discount=learner.config.discount,
             floor=self.value_floor,
             spread_of=self.spread_of,
         )
@@ -50,6 +50,6 @@ class MCETM:
             "truncated": distrusted.mean(dtype=values.dtype),
         }
 
-    def real_target(self, sac: SAC, row: Batch, *, key: PRNGKeyArray) -> Float[Array, ""]:
+    def real_target(self, learner: Learner, row: Batch, *, key: PRNGKeyArray) -> Float[Array, ""]:
         """Recorded transitions are neither penalised nor truncated."""
-        return recorded_target(sac, row, entropy=self.entropy_backup, floor=self.value_floor, key=key)
+        return recorded_target(learner, row, entropy=self.entropy_backup, floor=self.value_floor, key=key)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.agents.agent import recorded_target
+from mcetm.agents.learner import Learner
 from mcetm.agents.rollout import Experience
-from mcetm.agents.sac import SAC
 from mcetm.agents.targets import bellman_target
 from mcetm.training.batches import Batch
 
@@ -21,14 +21,14 @@ class MOPO:
     entropy_backup: bool = True
 
     def target(
-        self, sac: SAC, row: Experience, *, key: PRNGKeyArray
+        self, learner: Learner, row: Experience, *, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Array]]:
         """The target of one imagined transition."""
         reward = row.after.reward - self.penalty * row.after.uncertainty
-        value = sac.next_value(row.after.next_obs, key=key, entropy=self.entropy_backup)
-        target = bellman_target(reward, row.after.terminated, value, sac.config.discount)
+        value = learner.next_value(row.after.next_obs, key=key, entropy=self.entropy_backup)
+        target = bellman_target(reward, row.after.terminated, value, learner.config.discount)
         return target, {"uncertainty": row.after.uncertainty}
 
-    def real_target(self, sac: SAC, row: Batch, *, key: PRNGKeyArray) -> Float[Array, ""]:
+    def real_target(self, learner: Learner, row: Batch, *, key: PRNGKeyArray) -> Float[Array, ""]:
         """Recorded transitions are not penalised."""
-        return recorded_target(sac, row, entropy=self.entropy_backup, key=key)
+        return recorded_target(learner, row, entropy=self.entropy_backup, key=key)

@@ -1,11 +1,13 @@
-"""Soft actor-critic, written once: every algorithm here brings its own targets and shares all the rest.
+"""Soft actor-critic, written once: algorithms on it bring their own targets and perhaps a regulariser.
 
-Order of an update, as in OfflineRL-Kit: critics, actor, temperature, target critics.
+Order of an update, as in OfflineRL-Kit: critics, actor, temperature, target critics (SAC and the model-based
+algorithms), or actor, temperature, critics, target critics (CQL, COMBO, EDAC).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -13,10 +15,11 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from mcetm.agents.critics import Critic, follow, make_critics, teach, values
+from mcetm.agents.learner import Minibatch
 from mcetm.data.normalize import Statistics
 from mcetm.errors import UserError
 from mcetm.nn.actor import Actor
-from mcetm.nn.mlp import MLP
 from mcetm.nn.scaling import InputScaling, Scaling, frozen
 from mcetm.training.optimise import begin, descend
 
@@ -35,8 +38,10 @@ class SACConfig:
     temperature: float | None = None
     """A fixed temperature; None tunes it until the entropy is −|A|."""
     temperature_rate: float = 1e-4
-    most_temperature: float = 1.0
-    """A tuned temperature is kept below this, as the reference codes do."""
+    most_temperature: float | None = 1.0
+    """A tuned temperature is kept below this, as the reference codes do; None in those of CQL and COMBO."""
+    actor_first: bool = False
+    """Update actor and temperature before the targets are taken."""
     discount: float = 0.99
     smoothing: float = 0.005
     """How far target critics move towards the critics at each step."""
@@ -48,15 +53,15 @@ class SACConfig:
             raise UserError(f"A fixed temperature must be above 0, not {self.temperature}.")
 
 
-class Critic(eqx.Module):
-    """Q(s, a) of one example."""
+@runtime_checkable
+class Regulariser(Protocol):
+    """What some algorithms add to the loss of the critics; a frozen dataclass of its settings."""
 
-    network: MLP
-    inputs: InputScaling
-
-    def __call__(self, obs: Float[Array, " obs"], action: Float[Array, " action"]) -> Float[Array, ""]:
-        """The value of an action."""
-        return self.network(self.inputs.pair(obs, action))[0]
+    def __call__(
+        self, critics: Critic, learner: SAC, batch: Minibatch, *, key: PRNGKeyArray
+    ) -> Float[Array, ""]:
+        """The term, summed over critics."""
+        ...
 
 
 class SAC(eqx.Module):
@@ -72,6 +77,7 @@ class SAC(eqx.Module):
     done: Float[Array, ""]
     """Updates so far."""
     config: SACConfig = eqx.field(static=True)
+    regulariser: Regulariser | None = eqx.field(static=True, default=None)
 
     @classmethod
     def init(
@@ -81,6 +87,7 @@ class SAC(eqx.Module):
         low: Float[Array, " action"],
         high: Float[Array, " action"],
         *,
+        regulariser: Regulariser | None = None,
         key: PRNGKeyArray,
     ) -> SAC:
         """Fresh networks."""
@@ -89,9 +96,7 @@ class SAC(eqx.Module):
             Scaling.of(statistics.obs), low, high, width=config.width, depth=config.depth, key=actor_key
         )
         inputs = InputScaling.of(statistics.obs, statistics.action)
-        wide = inputs.obs.mean.shape[0] + inputs.action.mean.shape[0]
-        make = lambda k: Critic(MLP(wide, 1, width=config.width, depth=config.depth, key=k), inputs)  # noqa: E731
-        critics = eqx.filter_vmap(make)(jax.random.split(critic_key, config.critics))
+        critics = make_critics(config.critics, inputs, width=config.width, depth=config.depth, key=critic_key)
         temperature = jnp.log(
             jnp.asarray(1.0 if config.temperature is None else config.temperature, jnp.float32)
         )
@@ -100,16 +105,12 @@ class SAC(eqx.Module):
             begin(optax.adam(config.critic_rate), critics),
             begin(optax.adam(config.temperature_rate), temperature),
         )
-        return cls(actor, critics, critics, temperature, moments, jnp.zeros(()), config)
+        return cls(actor, critics, critics, temperature, moments, jnp.zeros(()), config, regulariser)
 
     @property
     def temperature(self) -> Float[Array, ""]:
         """α, the price of determinism."""
         return jnp.exp(self.log_temperature)
-
-    def act(self, obs: Float[Array, " obs"], *, key: PRNGKeyArray | None = None) -> Float[Array, " action"]:
-        """An action: the mode, or with a key a sample."""
-        return self.actor.mode(obs) if key is None else self.actor.sample(obs, key=key)[0]
 
     def next_value(
         self, obs: Float[Array, " obs"], *, key: PRNGKeyArray, entropy: bool = False
@@ -119,66 +120,64 @@ class SAC(eqx.Module):
         value = values(self.targets, obs, action).min()
         return value - self.temperature * log_probability if entropy else value
 
-    def update(
-        self,
-        obs: Float[Array, "batch obs"],
-        action: Float[Array, "batch action"],
-        target: Float[Array, " batch"],
-        *,
-        key: PRNGKeyArray,
+    def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[SAC, dict[str, Array]]:
+        """The actor, where it comes first."""
+        return self._improve_actor(batch, key=key) if self.config.actor_first else (self, {})
+
+    def improve(
+        self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray
     ) -> tuple[SAC, dict[str, Array]]:
-        """One step of critics, actor, temperature and target critics."""
-        config = self.config
-        target = jax.lax.stop_gradient(target)
+        """The critics, the actor unless it came first, the target critics."""
+        critic_key, actor_key = jax.random.split(key)
+        learner, metrics = self._improve_critics(batch, target, key=critic_key)
+        if not self.config.actor_first:
+            learner, more = learner._improve_actor(batch, key=actor_key)
+            metrics |= more
+        targets = follow(self.targets, learner.critics, self.config.smoothing)
+        return replace(learner, targets=targets, done=self.done + 1.0), metrics
 
-        def critic_loss(critics: Critic) -> tuple[Array, Array]:
-            found = jax.vmap(lambda o, a: values(critics, o, a))(obs, action)
-            return ((found - target[:, None]) ** 2).mean(axis=0).sum(), found.mean()
-
-        (critic, q), gradient = eqx.filter_value_and_grad(critic_loss, has_aux=True)(self.critics)
-        critics, critic_moments = descend(
-            optax.adam(config.critic_rate), self.critics, gradient, self.moments[1]
+    def _improve_critics(
+        self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray
+    ) -> tuple[SAC, dict[str, Array]]:
+        rule = self.regulariser
+        extra = None if rule is None else lambda critics: rule(critics, self, batch, key=key)
+        critics, moments, metrics = teach(
+            self.critics, self.moments[1], batch, target, rate=self.config.critic_rate, extra=extra
         )
+        return replace(self, critics=critics, moments=(self.moments[0], moments, self.moments[2])), metrics
 
-        def actor_loss(actor: Actor) -> tuple[Array, Array]:
+    def _improve_actor(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[SAC, dict[str, Array]]:
+        """The actor, and the temperature where it is tuned."""
+        config = self.config
+
+        def loss(actor: Actor) -> tuple[Array, Array]:
             def one(obs: Array, key: PRNGKeyArray) -> tuple[Array, Array]:
                 chosen, log_probability = actor.sample(obs, key=key)
-                value = values(frozen(critics), obs, chosen).min()
+                value = values(frozen(self.critics), obs, chosen).min()
                 return jax.lax.stop_gradient(self.temperature) * log_probability - value, log_probability
 
-            losses, log_probabilities = jax.vmap(one)(obs, jax.random.split(key, obs.shape[0]))
+            losses, log_probabilities = jax.vmap(one)(batch.obs, jax.random.split(key, batch.obs.shape[0]))
             return losses.mean(), log_probabilities.mean()
 
-        (_, log_probability), gradient = eqx.filter_value_and_grad(actor_loss, has_aux=True)(self.actor)
+        (_, log_probability), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(self.actor)
         actor, actor_moments = descend(_actor_optimiser(config), self.actor, gradient, self.moments[0])
         log_temperature, temperature_moments = self.log_temperature, self.moments[2]
         if config.temperature is None:
-            wanted = -float(action.shape[1])
+            wanted = -float(batch.action.shape[1])
             # d/d log α of −log α · (log π + wanted)
             slope = -(jax.lax.stop_gradient(log_probability) + wanted)
             log_temperature, temperature_moments = descend(
                 optax.adam(config.temperature_rate), log_temperature, slope, temperature_moments
             )
-            log_temperature = jnp.minimum(log_temperature, jnp.log(config.most_temperature))
-        follow = lambda old, new: (  # noqa: E731
-            old + config.smoothing * (new - old) if eqx.is_inexact_array(new) else new
+            if config.most_temperature is not None:
+                log_temperature = jnp.minimum(log_temperature, jnp.log(config.most_temperature))
+        learner = replace(
+            self,
+            actor=actor,
+            log_temperature=log_temperature,
+            moments=(actor_moments, self.moments[1], temperature_moments),
         )
-        targets = jax.tree_util.tree_map(follow, self.targets, critics)
-        moments = (actor_moments, critic_moments, temperature_moments)
-        metrics = {
-            "critic_loss": critic,
-            "q": q,
-            "target": target.mean(),
-            "entropy": -log_probability,
-            "temperature": self.temperature,
-        }
-        state = SAC(actor, critics, targets, log_temperature, moments, self.done + 1.0, config)
-        return state, metrics
-
-
-def values(critics: Critic, obs: Array, action: Array) -> Float[Array, " critics"]:
-    """Each critic's value of an action."""
-    return eqx.filter_vmap(lambda critic: critic(obs, action))(critics)
+        return learner, {"entropy": -log_probability, "temperature": self.temperature}
 
 
 def _actor_optimiser(config: SACConfig) -> optax.GradientTransformation:

@@ -27,7 +27,9 @@ class Train:
     task: Name = None
     """Task the data belong to, where the source does not say; without one returns are not measured."""
 
-    algo: Literal["mcetm", "mobile", "mopo", "bc"] = "mcetm"
+    algo: Literal["mcetm", "mcetm-td3bc", "mobile", "mopo", "combo", "cql", "edac", "td3bc", "iql", "bc"] = (
+        "mcetm"
+    )
     """The algorithm."""
 
     preset: Literal["quick", "fast", "paper", "paper-empo"] = "quick"
@@ -116,6 +118,8 @@ class Train:
             policy = replace(
                 policy,
                 sac=replace(policy.sac, steps=self.steps),
+                td3=replace(policy.td3, steps=self.steps),
+                iql=replace(policy.iql, steps=self.steps),
                 bc=replace(policy.bc, steps=self.steps),
                 evaluate_every=min(policy.evaluate_every, self.steps),
             )

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from mcetm.agents.bc import BCConfig
+from mcetm.agents.iql import IQLConfig
 from mcetm.agents.rollout import RolloutConfig
 from mcetm.agents.sac import SACConfig
 from mcetm.agents.targets import SpreadOf
+from mcetm.agents.td3 import TD3Config
 from mcetm.dynamics import (
     AutoencoderConfig,
     CalibrationConfig,
@@ -26,7 +28,7 @@ from mcetm.dynamics import (
 from mcetm.dynamics.calibrate import Rule
 from mcetm.errors import UserError
 
-Algo = Literal["mcetm", "mobile", "mopo", "bc"]
+Algo = Literal["mcetm", "mcetm-td3bc", "mobile", "mopo", "combo", "cql", "edac", "td3bc", "iql", "bc"]
 _T = TypeVar("_T")
 
 
@@ -61,7 +63,15 @@ class PolicyConfig:
     """The paper tests each sample by itself; a rare false alarm then costs every target a little."""
     sac: SACConfig = field(default_factory=SACConfig)
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
+    td3: TD3Config = field(default_factory=TD3Config)
+    iql: IQLConfig = field(default_factory=IQLConfig)
     bc: BCConfig = field(default_factory=BCConfig)
+    conservatism: float = 5.0
+    """Weight of CQL's and COMBO's regulariser."""
+    kit_compat: bool = False
+    """CQL's log-sum-exp over three values at a time, as OfflineRL-Kit ships it."""
+    diversity: float = 1.0
+    """Weight of EDAC's regulariser."""
     evaluate_every: int = 10_000
     """Updates between evaluations."""
     episodes: int = 10

@@ -14,9 +14,10 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from mcetm.agents.agent import candidate_values
+from mcetm.agents.critics import values
+from mcetm.agents.learner import Learner
 from mcetm.agents.policy import numpy_policy
 from mcetm.agents.rollout import Experience
-from mcetm.agents.sac import SAC, values
 from mcetm.agents.targets import spread_penalty
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics import World
@@ -30,42 +31,45 @@ _ROWS = 1000
 
 
 def diagnose(
-    sacs: SAC, world: World, task: Task, holdout: Transitions, *, seeds: int, episodes: int
+    learners: Learner, world: World | None, task: Task, holdout: Transitions, *, seeds: int, episodes: int
 ) -> dict[str, list[float]]:
-    """The numbers, each with one value for every seed."""
+    """The numbers, each with one value for every seed; without a world only the values."""
     measure = eqx.filter_jit(_measure)
     held = Batch.of(holdout).draw(_ROWS, key=jax.random.key(0))
-    learners = [take_members(sacs, i) for i in range(seeds)]
+    each: list[Learner] = [take_members(learners, i) for i in range(seeds)]
     found: dict[str, list[float]] = {}
     with Pool() as pool:
         visited = run_episodes(
-            task, [numpy_policy(sac.actor) for sac in learners], episodes=episodes, seed=11, pool=pool
+            task, [numpy_policy(learner.actor) for learner in each], episodes=episodes, seed=11, pool=pool
         )
-    for sac, rows in zip(learners, visited, strict=True):
-        settled, returns = _settled(rows, sac.config.discount)
+    for learner, rows in zip(each, visited, strict=True):
+        settled, returns = _settled(rows, learner.config.discount)
         chosen = np.random.default_rng(0).choice(settled, _ROWS)
         batch = Batch(*(jnp.asarray(rows[name][chosen]) for name in Batch.__annotations__))
         numbers = {
             "return_to_go": returns[chosen].mean(),
-            **measure(sac, world, batch, key=jax.random.key(1)),
+            **measure(learner, world, batch, key=jax.random.key(1)),
         }
-        reference = measure(sac, world, held, key=jax.random.key(1))
-        numbers |= {f"held_out_{name}": reference[name] for name in ("error", "truncated", "penalty")}
+        reference = measure(learner, world, held, key=jax.random.key(1))
+        numbers |= {f"held_out_{name}": value for name, value in reference.items() if name != "q"}
         for name, value in numbers.items():
             found.setdefault(name, []).append(float(value))
     return found
 
 
-def _measure(sac: SAC, world: World, batch: Batch, *, key: PRNGKeyArray) -> dict[str, Array]:
+def _measure(learner: Learner, world: World | None, batch: Batch, *, key: PRNGKeyArray) -> dict[str, Array]:
     def one(row: Batch, key: PRNGKeyArray) -> dict[str, Array]:
+        q = values(learner.critics, row.obs, row.action).min()
+        if world is None:
+            return {"q": q}
         draw_key, value_key = jax.random.split(key)
         after = world.imagine(row.obs, row.action, key=draw_key)
         experience = Experience(row.obs, row.action, after)
         return {
-            "q": values(sac.critics, row.obs, row.action).min(),
+            "q": q,
             "error": jnp.abs(after.next_obs - row.next_obs).mean(),
             "truncated": after.truncated.astype(jnp.float32),
-            "penalty": spread_penalty(candidate_values(sac, experience, key=value_key).mean(axis=1)),
+            "penalty": spread_penalty(candidate_values(learner, experience, key=value_key).mean(axis=1)),
         }
 
     # A few at a time: the chains of every candidate are in memory at once.

@@ -26,6 +26,7 @@ from mcetm.dynamics import (
     fit_termination,
 )
 from mcetm.dynamics.calibrate import held_out_energies
+from mcetm.pipeline.algorithms import ALGORITHMS
 from mcetm.pipeline.config import ModelsConfig, PolicyConfig
 from mcetm.tasks.registry import Task
 
@@ -57,10 +58,11 @@ class Models:
             "rollout_rule": policy.rollout_rule,
             "target_rule": policy.target_rule,
         }
-        if algo == "mcetm":
+        recipe = ALGORITHMS[algo]
+        if recipe.needs == "energy":
             threshold = self.threshold if policy.truncate else None
             return World(self.energy, threshold=threshold, **common)  # pyright: ignore[reportArgumentType]
-        return World(self.regressor, uncertainty="spread" if algo == "mopo" else "none", **common)
+        return World(self.regressor, uncertainty=recipe.uncertainty, **common)
 
 
 def train_models(

@@ -16,7 +16,6 @@ from jaxtyping import Array
 
 from mcetm.agents.agent import (
     Agent,
-    Algorithm,
     buffer_gigabytes,
     learn,
     make_agent,
@@ -24,13 +23,9 @@ from mcetm.agents.agent import (
     refresh,
 )
 from mcetm.agents.bc import fit_bc
-from mcetm.agents.mcetm import MCETM
-from mcetm.agents.mobile import MOBILE
-from mcetm.agents.mopo import MOPO
+from mcetm.agents.learner import Learner
 from mcetm.agents.policy import numpy_policy
 from mcetm.agents.rollout import RolloutConfig
-from mcetm.agents.sac import SAC
-from mcetm.agents.targets import estimate_value_floor
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics import World
@@ -39,6 +34,7 @@ from mcetm.errors import UserError
 from mcetm.evaluation.returns import evaluate_policies
 from mcetm.nn.actor import Actor
 from mcetm.nn.members import take_members
+from mcetm.pipeline.algorithms import ALGORITHMS
 from mcetm.pipeline.config import Algo, PolicyConfig
 from mcetm.tasks.registry import Task
 from mcetm.training import Light, Saving, fit
@@ -46,8 +42,8 @@ from mcetm.training.batches import Batch
 
 # Networks, optimisers and random streams, without the imagined experience: a new generation refills that.
 _LIGHT = Light(
-    take=lambda agents: (agents.sac, agents.key),
-    put=lambda agents, part: eqx.tree_at(lambda a: (a.sac, a.key), agents, part),
+    take=lambda agents: (agents.learner, agents.key),
+    put=lambda agents, part: eqx.tree_at(lambda a: (a.learner, a.key), agents, part),
 )
 
 
@@ -57,20 +53,8 @@ class Trained:
 
     actors: Actor
     history: list[dict[str, Any]]
-    sac: SAC | None = None
+    learner: Learner | None = None
     """Critics and all, where there are some."""
-
-
-def make_algorithm(algo: Algo, config: PolicyConfig, train: Transitions) -> Algorithm:
-    """The algorithm with its settings."""
-    if algo == "mopo":
-        return MOPO(config.penalty)
-    floor = config.value_floor
-    if floor is None:
-        floor = estimate_value_floor(train, config.sac.discount)
-    if algo == "mobile":
-        return MOBILE(config.penalty, floor)
-    return MCETM(config.penalty, config.truncate, floor, config.spread_of)
 
 
 def train_policies(
@@ -89,14 +73,18 @@ def train_policies(
     numbers = jnp.asarray(seeds, jnp.int32)
     if algo == "bc":
         return Trained(*fit_bc(train, *bounds, config.bc, seeds=numbers, folder=folder))
-    assert world is not None  # noqa: S101 (only cloning needs none)
+    recipe = ALGORITHMS[algo]
+    assert recipe.learner is not None  # noqa: S101 (cloning has returned)
+    assert recipe.target is not None  # noqa: S101
+    fresh, algorithm, settings = recipe.learner, recipe.target(config, train), recipe.settings(config)
     data, statistics = Batch.of(train), Statistics.of(train)
-    algorithm = make_algorithm(algo, config, train)
+    if recipe.reward_scale is not None:
+        data = eqx.tree_at(lambda batch: batch.reward, data, data.reward * recipe.reward_scale(train))
 
     def make(seed: Array) -> Agent:
-        sac_key, agent_key = jax.random.split(jax.random.key(seed))
-        sac = SAC.init(config.sac, statistics, *bounds, key=sac_key)
-        return make_agent(sac, world, data, config.rollout, key=agent_key)
+        learner_key, agent_key = jax.random.split(jax.random.key(seed))
+        learner = fresh(config, statistics, *bounds, key=learner_key)
+        return make_agent(learner, world, data, config.rollout, key=agent_key)
 
     step = over_seeds(lambda agent, data: learn(agent, data, algorithm, config.rollout))
     between = over_seeds(lambda agent, data: refresh(agent, data, config.rollout))
@@ -107,22 +95,23 @@ def train_policies(
         "data": train.checksum,
     }
     make_all = eqx.filter_vmap(make)
-    _state_memory(buffer_gigabytes(eqx.filter_eval_shape(make_all, numbers)), config.rollout, label)
+    if world is not None:
+        _state_memory(buffer_gigabytes(eqx.filter_eval_shape(make_all, numbers)), config.rollout, label)
     with Pool() as pool:
         result = fit(
             lambda state, data, *, key: step(state, data),
             make_all(numbers),
             (data, world),
-            steps=config.sac.steps,
+            steps=settings.steps,
             key=jax.random.key(0),
             chunk=config.rollout.every,
-            between=between,
-            validate=None if task is None else _returns(task, config, len(seeds), pool),
+            between=None if world is None else between,
+            validate=None if task is None else _returns(task, config, settings.steps, len(seeds), pool),
             saving=Saving(folder, setting, light=_LIGHT),
             label=label,
             watch=("q", "target", "return"),
         )
-    return Trained(result.state.sac.actor, result.history, result.state.sac)
+    return Trained(result.state.learner.actor, result.history, result.state.learner)
 
 
 def _state_memory(gigabytes: float, config: RolloutConfig, label: str) -> None:
@@ -135,15 +124,17 @@ def _state_memory(gigabytes: float, config: RolloutConfig, label: str) -> None:
         )
 
 
-def _returns(task: Task, config: PolicyConfig, seeds: int, pool: Pool) -> Callable[[Agent], dict[str, Array]]:
+def _returns(
+    task: Task, config: PolicyConfig, steps: int, seeds: int, pool: Pool
+) -> Callable[[Agent], dict[str, Array]]:
     """Returns of every seed's policy, every so many updates."""
 
     def validate(agents: Agent) -> dict[str, Array]:
-        done = int(np.asarray(agents.sac.done).ravel()[0])
-        last = done >= config.sac.steps
+        done = int(np.asarray(agents.learner.done).ravel()[0])
+        last = done >= steps
         if done % config.evaluate_every and not last:
             return {}
-        return {"return": jnp.asarray(mean_returns(agents.sac.actor, task, config.episodes, seeds, pool))}
+        return {"return": jnp.asarray(mean_returns(agents.learner.actor, task, config.episodes, seeds, pool))}
 
     return validate
 

@@ -6,8 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from mcetm.agents.bc import BCConfig
+from mcetm.agents.iql import IQLConfig
 from mcetm.agents.rollout import RolloutConfig
 from mcetm.agents.sac import SACConfig
+from mcetm.agents.td3 import TD3Config
 from mcetm.dynamics import (
     ANCHORED,
     PAPER,
@@ -54,6 +56,36 @@ _MOBILE = {
     "halfcheetah-medium-expert": (1.0, 5, None),  # and half of each minibatch from the log
     "hopper-medium-expert": (1.5, 5, None),
     "walker2d-medium-expert": (1.5, 1, None),
+}
+# (critics, weight of their diversity) of EDAC, and (weight, horizon) of COMBO in OfflineRL-Kit.
+_EDAC = {
+    "halfcheetah-random": (10, 0.0),
+    "hopper-random": (50, 0.0),
+    "walker2d-random": (10, 1.0),
+    "halfcheetah-medium": (10, 1.0),
+    "hopper-medium": (50, 1.0),
+    "walker2d-medium": (10, 1.0),
+    "halfcheetah-medium-replay": (10, 1.0),
+    "hopper-medium-replay": (50, 1.0),
+    "walker2d-medium-replay": (10, 1.0),
+    "halfcheetah-medium-expert": (10, 5.0),
+    "hopper-medium-expert": (50, 1.0),
+    "walker2d-medium-expert": (10, 5.0),
+}
+_COMBO = {
+    "halfcheetah-medium": (0.5, 5),
+    "hopper-medium": (5.0, 5),
+    "walker2d-medium": (5.0, 1),
+    "halfcheetah-medium-replay": (0.5, 5),
+    "hopper-medium-replay": (0.5, 5),
+    "walker2d-medium-replay": (0.5, 1),
+    "halfcheetah-medium-expert": (5.0, 5),
+    "hopper-medium-expert": (5.0, 5),
+    "walker2d-medium-expert": (5.0, 1),
+    # Not published: the weight of replay data and the horizons of the other levels.
+    "halfcheetah-random": (0.5, 5),
+    "hopper-random": (0.5, 5),
+    "walker2d-random": (0.5, 1),
 }
 _MOPO = {
     "halfcheetah-medium": (0.5, 5),
@@ -135,6 +167,8 @@ def _quick() -> tuple[ModelsConfig, PolicyConfig]:
             steps=5000,
         ),
         rollout=RolloutConfig(batch=400, horizon=5, every=500, retain=5, parallel=400),
+        td3=TD3Config(width=64, actor_rate=1e-3, critic_rate=1e-3, discount=0.97, batch_size=128, steps=5000),
+        iql=IQLConfig(width=64, rate=1e-3, discount=0.97, batch_size=128, steps=5000),
         bc=BCConfig(width=64, batch_size=128, learning_rate=1e-3, steps=3000),
         evaluate_every=1000,
         episodes=10,
@@ -149,7 +183,11 @@ def _fast() -> tuple[ModelsConfig, PolicyConfig]:
         reward=HeadConfig(learning_rate=1e-3, batch_size=1024),
     )
     policy = PolicyConfig(
-        sac=SACConfig(steps=300_000), rollout=RolloutConfig(batch=5000), evaluate_every=25_000
+        sac=SACConfig(steps=300_000),
+        td3=TD3Config(steps=300_000),
+        iql=IQLConfig(steps=300_000),
+        rollout=RolloutConfig(batch=5000),
+        evaluate_every=25_000,
     )
     return models, policy
 
@@ -182,6 +220,21 @@ def _for_task(
         weight, threshold = _MCETM[name]
         models = replace(models, calibration=replace(models.calibration, absolute=threshold))
         policy = replace(policy, penalty=weight)
+        if name in ("hopper-medium", "hopper-medium-replay"):
+            # As MOBILE, whose substrate the paper shares.
+            policy = replace(policy, sac=replace(policy.sac, temperature=0.2))
+    if algo in ("cql", "edac", "combo"):
+        cosine = algo == "combo"
+        sac = replace(policy.sac, depth=3, actor_first=True, cosine=cosine)
+        # The reference codes of CQL and COMBO leave the temperature free.
+        policy = replace(policy, sac=sac if algo == "edac" else replace(sac, most_temperature=None))
+    if algo == "edac":
+        critics, weight = _EDAC.get(name, (10, 1.0))
+        policy = replace(policy, diversity=weight, sac=replace(policy.sac, critics=critics))
+    if algo == "combo":
+        weight, horizon = _COMBO.get(name, (0.5, 5))
+        rollout = replace(policy.rollout, horizon=horizon, real_share=0.5)
+        policy = replace(policy, conservatism=weight, rollout=rollout)
     if algo == "mobile" and name in _MOBILE:
         weight, horizon, temperature = _MOBILE[name]
         policy = replace(

@@ -23,6 +23,7 @@ from mcetm.errors import UserError
 from mcetm.files import write_json
 from mcetm.nn.actor import Actor
 from mcetm.nn.members import take_members
+from mcetm.pipeline.algorithms import ALGORITHMS
 from mcetm.pipeline.config import Algo, PolicyConfig, TrainConfig, read_config, to_plain
 from mcetm.pipeline.diagnosis import diagnose
 from mcetm.pipeline.environment import describe_environment
@@ -86,13 +87,14 @@ def run_training(folder: Path, config: TrainConfig, log: Transitions | None = No
     train, holdout = log.split(config.holdout, seed=config.seed)
     lines = _lines(config)
     models = None
-    if any(algo != "bc" for _, algo, _ in lines):
+    needs = {ALGORITHMS[algo].needs for _, algo, _ in lines}
+    if needs != {"log"}:
         models = train_models(
             train,
             holdout,
             config.models,
             task,
-            energies=any(algo == "mcetm" for _, algo, _ in lines),
+            energies="energy" in needs,
             key=jax.random.key(config.seed),
             folder=folder / "models",
             earlier=None if config.models_from is None else Path(config.models_from) / "models",
@@ -101,7 +103,9 @@ def run_training(folder: Path, config: TrainConfig, log: Transitions | None = No
     for name, algo, policy in lines:
         own = name == lines[-1][0]
         place = folder if own else folder / "compared" / name.replace(" ", "-").replace(",", "").lower()
-        world = None if algo == "bc" or models is None else models.world(algo, policy)
+        world = None
+        if models is not None and ALGORITHMS[algo].needs != "log":
+            world = models.world(algo, policy)
         trained = train_policies(
             train,
             world,
@@ -118,9 +122,9 @@ def run_training(folder: Path, config: TrainConfig, log: Transitions | None = No
         found = diagnosis = None
         if task is not None:
             found = tuple(mean_returns(trained.actors, task, config.policy.episodes, config.seeds))
-            if trained.sac is not None and world is not None:
+            if trained.learner is not None:
                 diagnosis = diagnose(
-                    trained.sac, world, task, holdout, seeds=config.seeds, episodes=config.policy.episodes
+                    trained.learner, world, task, holdout, seeds=config.seeds, episodes=config.policy.episodes
                 )
         outcomes.append(Outcome(name, found, trained.history, diagnosis))
     run = Run(folder, config, float(log.episode_returns.mean()), tuple(outcomes), models, task)
@@ -163,8 +167,7 @@ def results_of(run: Run) -> dict[str, Any]:
 
 def _lines(config: TrainConfig) -> list[tuple[str, Algo, PolicyConfig]]:
     """What is trained, the run's own algorithm last."""
-    names = {"mcetm": "MC-ETM", "mobile": "MOBILE", "mopo": "MOPO", "bc": "behaviour cloning"}
-    own = (names[config.algo], config.algo, config.policy)
+    own = (ALGORITHMS[config.algo].label, config.algo, config.policy)
     if not config.compare:
         return [own]
     rivals: list[tuple[str, Algo, PolicyConfig]] = [
@@ -198,7 +201,7 @@ def _save(folder: Path, actors: Actor, config: TrainConfig, task: Task | None) -
             "algorithm": config.algo,
             "preset": config.preset,
             "seed": seed,
-            "updates": config.policy.bc.steps if config.algo == "bc" else config.policy.sac.steps,
+            "updates": ALGORITHMS[config.algo].settings(config.policy).steps,
             "saved": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
         save_policy(folder / "policy" / f"seed-{seed}", take_members(actors, i), about)

@@ -139,7 +139,7 @@ _DIAGNOSIS = (
 def _diagnosis(results: dict[str, Any]) -> str:
     """Where the finished policies go: what the critic believes of it, and what the model knows."""
     rows = [
-        (name, [f"{np.mean(found['diagnosis'][key]):.4g}" for _, key in _DIAGNOSIS])
+        (name, [_mean(found["diagnosis"].get(key)) for _, key in _DIAGNOSIS])
         for name, found in results["algorithms"].items()
         if found is not None and found["diagnosis"] is not None
     ]
@@ -156,6 +156,10 @@ def _diagnosis(results: dict[str, Any]) -> str:
         f"often it is not trusted, and the spread of values over its members.</p><table><tr><th></th>{head}"
         f"</tr>{body}</table>"
     )
+
+
+def _mean(seeds: list[float] | None) -> str:
+    return "" if seeds is None else f"{np.mean(seeds):.4g}"
 
 
 def _table(results: dict[str, Any]) -> str:

@@ -1,0 +1,157 @@
+"""IQL (Kostrikov et al., 2021): values of the best actions in the log, found without leaving it.
+
+V is an upper expectile of Q over the log's actions, Q regresses on r + γ V(s'), and the actor clones the
+actions of the log, each weighted by how much better than V it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from mcetm.agents.critics import Critic, follow, make_critics, teach, values
+from mcetm.agents.learner import Minibatch
+from mcetm.data.normalize import Statistics
+from mcetm.data.transitions import Transitions
+from mcetm.nn.actor import LOG_STD_RANGE, Actor
+from mcetm.nn.mlp import MLP
+from mcetm.nn.scaling import InputScaling, Scaling
+from mcetm.training.optimise import begin, descend
+
+
+@dataclass(frozen=True)
+class IQLConfig:
+    """The authors' settings for locomotion."""
+
+    width: int = 256
+    depth: int = 2
+    rate: float = 3e-4
+    """Of actor, critics and V; the actor's falls to 0 over training."""
+    expectile: float = 0.7
+    inverse_temperature: float = 3.0
+    most_weight: float = 100.0
+    """Bound on how much an action counts."""
+    discount: float = 0.99
+    smoothing: float = 0.005
+    batch_size: int = 256
+    steps: int = 1_000_000
+
+
+class Value(eqx.Module):
+    """V(s) of one example."""
+
+    network: MLP
+    obs_scale: Scaling
+
+    def __call__(self, obs: Float[Array, " obs"]) -> Float[Array, ""]:
+        """The value of a state."""
+        return self.network(self.obs_scale.normalize(obs))[0]
+
+
+class IQL(eqx.Module):
+    """Everything that learning changes."""
+
+    actor: Actor
+    """A Gaussian around its mode; its own spread, which depends on the state, is not used."""
+    log_std: Float[Array, " action"]
+    critics: Critic
+    targets: Critic
+    value: Value
+    moments: tuple[optax.OptState, optax.OptState, optax.OptState]
+    """Of actor with its spread, critics and V."""
+    done: Float[Array, ""]
+    config: IQLConfig = eqx.field(static=True)
+
+    @classmethod
+    def init(
+        cls,
+        config: IQLConfig,
+        statistics: Statistics,
+        low: Float[Array, " action"],
+        high: Float[Array, " action"],
+        *,
+        key: PRNGKeyArray,
+    ) -> IQL:
+        """Fresh networks."""
+        actor_key, critic_key, value_key = jax.random.split(key, 3)
+        sizes: Any = {"width": config.width, "depth": config.depth}
+        scale = Scaling.of(statistics.obs)
+        actor = Actor(scale, low, high, key=actor_key, **sizes)
+        critics = make_critics(2, InputScaling.of(statistics.obs, statistics.action), key=critic_key, **sizes)
+        value = Value(MLP(scale.mean.shape[0], 1, key=value_key, **sizes), scale)
+        log_std = jnp.zeros(low.shape[0])
+        moments = (
+            begin(_actor_optimiser(config), (actor, log_std)),
+            begin(optax.adam(config.rate), critics),
+            begin(optax.adam(config.rate), value),
+        )
+        return cls(actor, log_std, critics, critics, value, moments, jnp.zeros(()), config)
+
+    def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[IQL, dict[str, Array]]:
+        """V, against the target critics."""
+        best = jax.vmap(lambda o, a: values(self.targets, o, a).min())(batch.obs, batch.action)
+
+        def loss(value: Value) -> Array:
+            above = best - jax.vmap(value)(batch.obs)
+            weight = jnp.where(above < 0.0, 1.0 - self.config.expectile, self.config.expectile)
+            return (weight * above**2).mean()
+
+        error, gradient = eqx.filter_value_and_grad(loss)(self.value)
+        value, moments = descend(optax.adam(self.config.rate), self.value, gradient, self.moments[2])
+        return replace(self, value=value, moments=(*self.moments[:2], moments)), {"value_loss": error}
+
+    def next_value(
+        self, obs: Float[Array, " obs"], *, key: PRNGKeyArray, entropy: bool = False
+    ) -> Float[Array, ""]:
+        """V: no action is ever sampled."""
+        return self.value(obs)
+
+    def improve(
+        self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray
+    ) -> tuple[IQL, dict[str, Array]]:
+        """The critics, the actor, the target critics."""
+        critics, critic_moments, metrics = teach(
+            self.critics, self.moments[1], batch, target, rate=self.config.rate
+        )
+        best = jax.vmap(lambda o, a: values(self.targets, o, a).min())(batch.obs, batch.action)
+        advantage = best - jax.vmap(self.value)(batch.obs)
+        weight = jnp.exp(self.config.inverse_temperature * advantage)
+        weight = jax.lax.stop_gradient(jnp.minimum(weight, self.config.most_weight))
+
+        def actor_loss(parts: tuple[Actor, Array]) -> Array:
+            actor, log_std = parts
+            log_std = jnp.clip(log_std, *LOG_STD_RANGE)
+            off = jax.vmap(lambda o, a: actor.unit(a) - actor.unit(actor.mode(o)))(batch.obs, batch.action)
+            log_probability = -0.5 * (off / jnp.exp(log_std)) ** 2 - log_std - 0.5 * jnp.log(2.0 * jnp.pi)
+            return -(weight * log_probability.sum(axis=1)).mean()
+
+        gradient = eqx.filter_grad(actor_loss)((self.actor, self.log_std))
+        (actor, log_std), actor_moments = descend(
+            _actor_optimiser(self.config), (self.actor, self.log_std), gradient, self.moments[0]
+        )
+        learner = replace(
+            self,
+            actor=actor,
+            log_std=log_std,
+            critics=critics,
+            targets=follow(self.targets, critics, self.config.smoothing),
+            moments=(actor_moments, critic_moments, self.moments[2]),
+            done=self.done + 1.0,
+        )
+        return learner, {**metrics, "weight": weight.mean()}
+
+
+def _actor_optimiser(config: IQLConfig) -> optax.GradientTransformation:
+    return optax.adam(optax.cosine_decay_schedule(config.rate, config.steps))
+
+
+def reward_scale(log: Transitions) -> float:
+    """1000 over the range of episode returns: the temperature then means the same on every task."""
+    returns = log.episode_returns
+    return float(1000.0 / max(returns.max() - returns.min(), 1e-6))

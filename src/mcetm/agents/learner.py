@@ -1,0 +1,61 @@
+"""What learns: an actor and its critics. An algorithm is a learner, the targets it is taught, and a model."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import equinox as eqx
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from mcetm.nn.actor import Actor
+
+
+class Minibatch(eqx.Module):
+    """Rows of the log first, imagined ones after them."""
+
+    obs: Float[Array, "rows obs"]
+    action: Float[Array, "rows action"]
+    next_obs: Float[Array, "rows obs"]
+    real: int = eqx.field(static=True)
+    """How many rows come from the log."""
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """Its state is all that learning changes; one update is `prepare`, the targets, then `improve`."""
+
+    @property
+    def actor(self) -> Actor:
+        """The policy."""
+        ...
+
+    @property
+    def critics(self) -> Any:
+        """Q, several on a leading axis."""
+        ...
+
+    @property
+    def done(self) -> Float[Array, ""]:
+        """Updates so far."""
+        ...
+
+    @property
+    def config(self) -> Any:
+        """Settings, with at least `batch_size`, `discount` and `steps`."""
+        ...
+
+    def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[Learner, dict[str, Array]]:
+        """Whatever is updated before the targets are taken, and metrics."""
+        ...
+
+    def next_value(
+        self, obs: Float[Array, " obs"], *, key: PRNGKeyArray, entropy: bool = False
+    ) -> Float[Array, ""]:
+        """What a next state is worth in a target."""
+        ...
+
+    def improve(
+        self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray
+    ) -> tuple[Learner, dict[str, Array]]:
+        """Teach the critics these targets, and update the rest."""
+        ...

@@ -1,0 +1,129 @@
+"""TD3+BC (Fujimoto and Gu, 2021): a deterministic actor that values its actions and stays near the log's.
+
+Any target can stand behind it: with MC-ETM's it is MC-ETM on another policy learner.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from mcetm.agents.critics import Critic, follow, make_critics, teach, values
+from mcetm.agents.learner import Minibatch
+from mcetm.data.normalize import Statistics
+from mcetm.nn.actor import Actor
+from mcetm.nn.scaling import InputScaling, Scaling, frozen
+from mcetm.training.optimise import begin, descend
+
+
+@dataclass(frozen=True)
+class TD3Config:
+    """The authors' settings."""
+
+    width: int = 256
+    depth: int = 2
+    actor_rate: float = 3e-4
+    critic_rate: float = 3e-4
+    value_weight: float = 2.5
+    """α: how much a value counts against the distance from the log's action; towards 0 it is cloning."""
+    noise: float = 0.2
+    """Of target actions, in units of half the action range."""
+    noise_clip: float = 0.5
+    delay: int = 2
+    """Updates of the critics for one of the actor and of all target networks."""
+    discount: float = 0.99
+    smoothing: float = 0.005
+    batch_size: int = 256
+    steps: int = 1_000_000
+
+
+class TD3(eqx.Module):
+    """Everything that learning changes."""
+
+    actor: Actor
+    """Its mode is the policy; its spread is not used."""
+    slow_actor: Actor
+    critics: Critic
+    targets: Critic
+    moments: tuple[optax.OptState, optax.OptState]
+    """Of actor and critics."""
+    done: Float[Array, ""]
+    config: TD3Config = eqx.field(static=True)
+
+    @classmethod
+    def init(
+        cls,
+        config: TD3Config,
+        statistics: Statistics,
+        low: Float[Array, " action"],
+        high: Float[Array, " action"],
+        *,
+        key: PRNGKeyArray,
+    ) -> TD3:
+        """Fresh networks."""
+        actor_key, critic_key = jax.random.split(key)
+        sizes = {"width": config.width, "depth": config.depth}
+        actor = Actor(Scaling.of(statistics.obs), low, high, key=actor_key, **sizes)
+        inputs = InputScaling.of(statistics.obs, statistics.action)
+        critics = make_critics(2, inputs, key=critic_key, **sizes)
+        moments = (
+            begin(optax.adam(config.actor_rate), actor),
+            begin(optax.adam(config.critic_rate), critics),
+        )
+        return cls(actor, actor, critics, critics, moments, jnp.zeros(()), config)
+
+    def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[TD3, dict[str, Array]]:
+        """Nothing."""
+        return self, {}
+
+    def next_value(
+        self, obs: Float[Array, " obs"], *, key: PRNGKeyArray, entropy: bool = False
+    ) -> Float[Array, ""]:
+        """Least target critic at the slow actor's action with a little noise; there is no entropy."""
+        unit = self.slow_actor.unit(self.slow_actor.mode(obs))
+        noise = self.config.noise * jax.random.normal(key, unit.shape)
+        noise = jnp.clip(noise, -self.config.noise_clip, self.config.noise_clip)
+        action = self.slow_actor.bounded(jnp.clip(unit + noise, -1.0, 1.0))
+        return values(self.targets, obs, action).min()
+
+    def improve(
+        self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray
+    ) -> tuple[TD3, dict[str, Array]]:
+        """The critics; every so often the actor and all target networks."""
+        critics, critic_moments, metrics = teach(
+            self.critics, self.moments[1], batch, target, rate=self.config.critic_rate
+        )
+        learner = replace(
+            self, critics=critics, moments=(self.moments[0], critic_moments), done=self.done + 1.0
+        )
+        turn = learner.done % self.config.delay == 0
+        moved = learner._improve_actor(batch)
+        choose = lambda new, old: jnp.where(turn, new, old) if eqx.is_array(new) else new  # noqa: E731
+        learner = jax.tree_util.tree_map(choose, moved, learner)
+        return learner, metrics
+
+    def _improve_actor(self, batch: Minibatch) -> TD3:
+        """The actor, and the slow copies of everything."""
+        critic = jax.tree_util.tree_map(lambda x: x[0] if eqx.is_array(x) else x, frozen(self.critics))
+
+        def loss(actor: Actor) -> Array:
+            action = jax.vmap(actor.mode)(batch.obs)
+            value = jax.vmap(critic)(batch.obs, action)
+            scale = jax.lax.stop_gradient(self.config.value_weight / jnp.abs(value).mean())
+            apart = (jax.vmap(actor.unit)(action) - jax.vmap(actor.unit)(batch.action))[: batch.real]
+            return (apart**2).mean() - scale * value.mean()
+
+        gradient = eqx.filter_grad(loss)(self.actor)
+        actor, moments = descend(optax.adam(self.config.actor_rate), self.actor, gradient, self.moments[0])
+        return replace(
+            self,
+            actor=actor,
+            slow_actor=follow(self.slow_actor, actor, self.config.smoothing),
+            targets=follow(self.targets, self.critics, self.config.smoothing),
+            moments=(moments, self.moments[1]),
+        )
