@@ -63,7 +63,7 @@ def plan_with_valid_beta(
     *,
     floored: bool = True,
     step: float = 1.02,
-    tries: int = 400,
+    tries: int = 200,
 ) -> Pessimistic:
     """Raise β from 0 until the assumption holds at the solution it gives; +∞ where none can.
 
