@@ -42,7 +42,7 @@ class Bound:
     """Random finite MDPs: how often the paper's theory is true, how tight its bound is, who returns most."""
 
     preset: Literal["quick", "full"] = "quick"
-    """quick: 20 MDPs of each family for each amount of data; full: 200."""
+    """quick: 20 MDPs of each family for each amount of data; full: 100."""
 
     mdps: int | None = None
     """As many MDPs instead."""

@@ -31,7 +31,7 @@ def show_bound(results: dict[str, Any], console: Console) -> None:
 
     betas = results["config"]["betas"]
     for arm, shares in results["statements"].items():
-        valid = shares["at the smallest valid β"]
+        valid = shares["at a valid β"]
         table = Table(title=f"how often it is true: {arm}")
         for column in ("", *(f"β = {beta:g}" for beta in betas), f"valid β ({valid['cases']} cases)"):
             table.add_column(column, justify="right" if column else "left")
@@ -88,7 +88,7 @@ def draw_bound(out: Path, results: dict[str, Any]) -> None:
                     axis, parts, lambda part, name=name: part["returns"][name], name, style, lost=True
                 )
             axis.set(yscale="log")
-        axes[0].set_ylabel("lost return (best policy 0, worst 1)")
+        axes[0].set_ylabel("lost return\n(best policy 0, worst 1)")
 
 
 def _draw_terms(axis: Axes, by_level: dict[str, Any]) -> None:

@@ -34,7 +34,7 @@ VARIANTS = {
 class BoundConfig:
     """How many MDPs, and how much data of each."""
 
-    mdps: int = 200
+    mdps: int = 100
     """In each family, for each amount of data."""
     rows: tuple[int, ...] = (100, 400, 1600, 6400)
     betas: tuple[float, ...] = (1.0, 4.0, 16.0, 64.0)
@@ -228,7 +228,7 @@ def _mean_statements(parts: list[dict[str, Any]]) -> dict[str, Any]:
     summary: dict[str, Any] = {}
     for arm, first in parts[0]["statements"].items():
         arms = [part["statements"][arm] for part in parts]
-        valid = "at the smallest valid β"
+        valid = "at a valid β"
         summary[arm] = {
             name: np.mean([a[name] for a in arms], axis=0).tolist() for name in first if name != valid
         }
