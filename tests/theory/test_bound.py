@@ -51,6 +51,14 @@ def test_beta_star_is_the_smallest_that_makes_the_assumption_true(world: World, 
         assert not assumption_holds(error, world.u, world.ood, 1e12)
 
 
+@given(world=worlds(), more=st.floats(0, 1))
+@EXAMPLES
+def test_for_one_and_the_same_q_truncating_more_needs_no_larger_beta(world: World, more: float) -> None:
+    error = bellman_error(world.mdp, world.model, state_value(world.q, world.policy))
+    wider = world.ood | (world.rng.random(world.ood.shape) < more)
+    assert smallest_beta(error, world.u, wider) <= smallest_beta(error, world.u, world.ood)
+
+
 @given(world=worlds(), excess=st.floats(1.0, 3.0))
 @EXAMPLES
 def test_a_backup_is_pessimistic_on_the_manifold_whenever_the_assumption_holds(
