@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Bool
 
-from mcetm.theory.mdp import FiniteMDP, Numbers
+from mcetm.theory.mdp import FiniteMDP, Numbers, PairSet
 
 
-def absorbing_mdp(
-    model: FiniteMDP,
-    ood: Bool[np.ndarray, "*batch states actions"],
-    *,
-    after: Numbers = 0.0,
-) -> FiniteMDP:
+def absorbing_mdp(model: FiniteMDP, ood: PairSet, *, after: Numbers = 0.0) -> FiniteMDP:
     """M̂_MC of the appendix: pairs of the OOD set lead to ⊥, the last state, which is worth `after`.
 
     MOReL (Kidambi et al., 2020) builds the same with a large negative reward at ⊥.

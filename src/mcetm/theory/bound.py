@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from mcetm.theory.hitting import discounted_hitting, hitting_probability, until_hit
-from mcetm.theory.mdp import FiniteMDP, Numbers, Policy
+from mcetm.theory.mdp import FiniteMDP, Numbers, Pairs, PairSet, Policy
 from mcetm.theory.operators import bellman
 
 
@@ -32,13 +31,7 @@ def expected_return(mdp: FiniteMDP, policy: Policy) -> np.ndarray:
     return mdp.expected(bellman(mdp).evaluate(policy), policy)
 
 
-def proved_bound(
-    mdp: FiniteMDP,
-    comparator: Policy,
-    u: Float[np.ndarray, "*batch states actions"],
-    beta: Numbers,
-    ood: Bool[np.ndarray, "*batch states actions"],
-) -> Bound:
+def proved_bound(mdp: FiniteMDP, comparator: Policy, u: Pairs, beta: Numbers, ood: PairSet) -> Bound:
     """2 β E[Σ_{t<τ} γ^t u] + E[γ^{τ+1}] (r_max − r_min) / (1 − γ), along the comparator in the true MDP."""
     along = until_hit(mdp, comparator, ood, u)
     return Bound(
@@ -47,28 +40,18 @@ def proved_bound(
     )
 
 
-def paper_bound(
-    mdp: FiniteMDP,
-    comparator: Policy,
-    u: Float[np.ndarray, "*batch states actions"],
-    beta: Numbers,
-    ood: Bool[np.ndarray, "*batch states actions"],
-) -> Bound:
+def paper_bound(mdp: FiniteMDP, comparator: Policy, u: Pairs, beta: Numbers, ood: PairSet) -> Bound:
     """2 β E[Σ_t γ^t u 1(not OOD)] + 2 V_max P(τ < ∞)."""
     along = until_hit(mdp, comparator, np.zeros_like(ood), np.where(ood, 0.0, u))
     return Bound(_twice(beta, along), 2 * mdp.largest * hitting_probability(mdp, comparator, ood))
 
 
-def mobile_bound(
-    mdp: FiniteMDP, comparator: Policy, u: Float[np.ndarray, "*batch states actions"], beta: Numbers
-) -> Bound:
+def mobile_bound(mdp: FiniteMDP, comparator: Policy, u: Pairs, beta: Numbers) -> Bound:
     """2 β E[Σ_t γ^t u], with a β that is valid at every pair (Sun et al., 2023)."""
     return proved_bound(mdp, comparator, u, beta, np.zeros(u.shape, bool))
 
 
-def morel_bound(
-    mdp: FiniteMDP, model: FiniteMDP, comparator: Policy, ood: Bool[np.ndarray, "*batch states actions"]
-) -> Bound:
+def morel_bound(mdp: FiniteMDP, model: FiniteMDP, comparator: Policy, ood: PairSet) -> Bound:
     """2 γ α (r_max − r_min) / (1 − γ)² and the truncation term (Kidambi et al., 2020).
 
     α is the largest total variation between learned and true dynamics outside the OOD set. MOReL writes

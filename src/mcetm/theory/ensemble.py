@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from mcetm.errors import UserError
-from mcetm.theory.mdp import Numbers, expectation
+from mcetm.theory.mdp import Numbers, Pairs, PairSet, expectation
 
 _ROUNDING = 1e-12
 """Members that differ by less agree."""
@@ -20,7 +20,7 @@ class FiniteEnsemble:
     """Learned models P̂_i and how often each pair was seen."""
 
     members: Float[np.ndarray, "members *batch states actions states"]
-    visits: Float[np.ndarray, "*batch states actions"]
+    visits: Pairs
     """n(s, a), smoothed."""
 
     @property
@@ -76,14 +76,12 @@ def fit_ensemble(
     return FiniteEnsemble(weighed / weighed.sum(axis=-1, keepdims=True), visits)
 
 
-def ood_set(
-    energy: Float[np.ndarray, "*batch states actions"], delta: Numbers
-) -> Bool[np.ndarray, "*batch states actions"]:
+def ood_set(energy: Pairs, delta: Numbers) -> PairSet:
     """U_δ: the pairs whose least energy exceeds δ."""
     return energy > np.asarray(delta)[..., None, None]
 
 
-def energy_quantile(energy: Float[np.ndarray, "*batch states actions"], level: float) -> np.ndarray:
+def energy_quantile(energy: Pairs, level: float) -> np.ndarray:
     """The δ that `level` of all pairs do not exceed, for each MDP."""
     flat = energy.reshape(*energy.shape[:-2], -1)
     return np.asarray(np.quantile(flat, level, axis=-1, method="inverted_cdf"))

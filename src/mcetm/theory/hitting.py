@@ -3,42 +3,30 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Bool, Float
 
-from mcetm.theory.mdp import FiniteMDP, Policy
+from mcetm.theory.mdp import FiniteMDP, Pairs, PairSet, Policy
 from mcetm.theory.operators import Bellman
 
 
-def until_hit(
-    mdp: FiniteMDP,
-    policy: Policy,
-    ood: Bool[np.ndarray, "*batch states actions"],
-    cost: Float[np.ndarray, "*batch states actions"],
-) -> np.ndarray:
+def until_hit(mdp: FiniteMDP, policy: Policy, ood: PairSet, cost: Pairs) -> np.ndarray:
     """E[Σ_{t<τ} γ^t cost(s_t, a_t)]."""
     stopped = np.where(ood[..., None], 0.0, mdp.transition)
     q = Bellman(np.where(ood, 0.0, cost), stopped, mdp.gamma).evaluate(policy)
     return mdp.expected(q, policy)
 
 
-def discounted_hitting(
-    mdp: FiniteMDP, policy: Policy, ood: Bool[np.ndarray, "*batch states actions"]
-) -> np.ndarray:
+def discounted_hitting(mdp: FiniteMDP, policy: Policy, ood: PairSet) -> np.ndarray:
     """E[γ^τ], where γ^∞ = 0."""
     q = Bellman(ood.astype(float), np.where(ood[..., None], 0.0, mdp.transition), mdp.gamma).evaluate(policy)
     return mdp.expected(q, policy)
 
 
-def hitting_probability(
-    mdp: FiniteMDP, policy: Policy, ood: Bool[np.ndarray, "*batch states actions"]
-) -> np.ndarray:
+def hitting_probability(mdp: FiniteMDP, policy: Policy, ood: PairSet) -> np.ndarray:
     """P(τ < ∞) from the start."""
     return np.asarray((mdp.start * hitting_by_state(mdp, policy, ood)).sum(axis=-1))
 
 
-def hitting_by_state(
-    mdp: FiniteMDP, policy: Policy, ood: Bool[np.ndarray, "*batch states actions"]
-) -> np.ndarray:
+def hitting_by_state(mdp: FiniteMDP, policy: Policy, ood: PairSet) -> np.ndarray:
     """P(τ < ∞ | s₀ = s): the least non-negative solution of h = 1_U + 1_Ū P h under π."""
     now = np.where(ood, policy, 0.0).sum(axis=-1)
     rows = (np.where(ood, 0.0, policy)[..., None] * mdp.transition).sum(axis=-2)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from mcetm.errors import UserError
 
-Policy = Float[np.ndarray, "*batch states actions"]
+Pairs = Float[np.ndarray, "*batch states actions"]
+"""A number for each pair (s, a)."""
+Policy = Pairs
 """π(a|s)."""
+PairSet = Bool[np.ndarray, "*batch states actions"]
+"""A set of pairs, such as U_δ."""
 
 Numbers = Float[np.ndarray, "*batch"] | float
 """One number for each MDP of the batch, or one for all."""
@@ -22,7 +26,7 @@ class FiniteMDP:
 
     transition: Float[np.ndarray, "*batch states actions states"]
     """P(s'|s, a)."""
-    reward: Float[np.ndarray, "*batch states actions"]
+    reward: Pairs
     start: Float[np.ndarray, "*batch states"]
     """ρ₀(s)."""
     gamma: float
@@ -53,12 +57,12 @@ class FiniteMDP:
         """(r_max − r_min) / (1 − γ): no two policies differ by more."""
         return np.asarray(self.reward.max(axis=(-2, -1)) / (1 - self.gamma) - self.floor)
 
-    def expected(self, q: Float[np.ndarray, "*batch states actions"], policy: Policy) -> np.ndarray:
+    def expected(self, q: Pairs, policy: Policy) -> np.ndarray:
         """E[q(s₀, a₀)] with s₀ from ρ₀ and a₀ from π."""
         return np.asarray((self.start * state_value(q, policy)).sum(axis=-1))
 
 
-def state_value(q: Float[np.ndarray, "*batch states actions"], policy: Policy) -> np.ndarray:
+def state_value(q: Pairs, policy: Policy) -> np.ndarray:
     """V(s) = E_π[Q(s, a)]."""
     return (q * policy).sum(axis=-1)
 

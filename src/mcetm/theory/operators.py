@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
-from mcetm.theory.mdp import FiniteMDP, Numbers, Policy, expectation, state_value
+from mcetm.theory.mdp import FiniteMDP, Numbers, Pairs, PairSet, Policy, expectation, state_value
 
 _TIE = 1e-11
 """Actions closer than this are equally good; otherwise rounding makes policy iteration turn in circles."""
@@ -22,7 +22,7 @@ _TIE = 1e-11
 class Solution:
     """The fixed point of an optimal Bellman operator and the policy that is greedy in it."""
 
-    q: Float[np.ndarray, "*batch states actions"]
+    q: Pairs
     value: Float[np.ndarray, "*batch states"]
     policy: Policy
 
@@ -31,12 +31,12 @@ class Solution:
 class Bellman:
     """Q ↦ R + γ K Π Q."""
 
-    reward: Float[np.ndarray, "*batch states actions"]
+    reward: Pairs
     kernel: Float[np.ndarray, "*batch states actions states"]
     """Sub-stochastic: what is missing in a row has ended."""
     gamma: float
 
-    def __call__(self, q: Float[np.ndarray, "*batch states actions"], policy: Policy) -> np.ndarray:
+    def __call__(self, q: Pairs, policy: Policy) -> np.ndarray:
         """One application under a policy."""
         return self.backup(state_value(q, policy))
 
@@ -78,13 +78,7 @@ def bellman(mdp: FiniteMDP) -> Bellman:
     return Bellman(mdp.reward, mdp.transition, mdp.gamma)
 
 
-def hybrid(
-    model: FiniteMDP,
-    ood: Bool[np.ndarray, "*batch states actions"],
-    *,
-    penalty: Float[np.ndarray, "*batch states actions"] | None = None,
-    after: Numbers = 0.0,
-) -> Bellman:
+def hybrid(model: FiniteMDP, ood: PairSet, *, penalty: Pairs | None = None, after: Numbers = 0.0) -> Bellman:
     """T̂^π_MC,β with `penalty` = β u, T̂^π_MC without; `after` is what a truncated rollout is worth.
 
     The paper stops with 0. That is pessimistic for rewards that are never negative; `model.floor` always is.

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from mcetm.theory.assumption import bellman_error, smallest_beta
 from mcetm.theory.ensemble import FiniteEnsemble
-from mcetm.theory.mdp import FiniteMDP, Numbers, Policy, state_value
+from mcetm.theory.mdp import FiniteMDP, Numbers, Pairs, PairSet, Policy, state_value
 from mcetm.theory.operators import Solution, hybrid
 
 
@@ -18,10 +17,10 @@ class Pessimistic:
     """A policy, the fixed point it is greedy in, and the penalty of that fixed point."""
 
     solution: Solution
-    u: Float[np.ndarray, "*batch states actions"]
+    u: Pairs
     """Held fixed while the solution was found."""
     beta: Numbers
-    ood: Bool[np.ndarray, "*batch states actions"]
+    ood: PairSet
 
     @property
     def policy(self) -> Policy:
@@ -32,7 +31,7 @@ class Pessimistic:
 def plan(
     model: FiniteMDP,
     ensemble: FiniteEnsemble,
-    ood: Bool[np.ndarray, "*batch states actions"],
+    ood: PairSet,
     beta: Numbers = 0.0,
     *,
     floored: bool = True,
@@ -59,7 +58,7 @@ def plan(
 def plan_with_valid_beta(
     mdp: FiniteMDP,
     ensemble: FiniteEnsemble,
-    ood: Bool[np.ndarray, "*batch states actions"],
+    ood: PairSet,
     *,
     floored: bool = True,
     step: float = 1.02,
@@ -91,9 +90,9 @@ def plan_with_valid_beta(
 def recomputed(
     model: FiniteMDP,
     ensemble: FiniteEnsemble,
-    ood: Bool[np.ndarray, "*batch states actions"],
+    ood: PairSet,
     beta: float,
-    q: Float[np.ndarray, "*batch states actions"],
+    q: Pairs,
     policy: Policy,
 ) -> np.ndarray:
     """T̂^π_MC,β Q with u taken from this very Q, as an algorithm with a critic does; no contraction."""
