@@ -6,6 +6,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mcetm.theory import (
+    FiniteEnsemble,
+    FiniteMDP,
     assumption_holds,
     bellman,
     bellman_error,
@@ -217,3 +219,26 @@ def test_the_bound_of_morel_holds_for_truncation_alone(world: World) -> None:
     best = bellman(world.mdp).optimise().policy
     gap = expected_return(world.mdp, best) - expected_return(world.mdp, learned.policy)
     assert gap <= morel_bound(world.mdp, world.model, best, world.ood).total + CLOSE
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_neither_term_of_the_bound_can_be_smaller(outside: bool) -> None:
+    """A good action that half of the members think bad, or that is OOD, against one that is sure and poor."""
+    little, gamma = 1e-6, 0.9
+    good, bad, poor = np.eye(4)[1:]
+    keep = np.broadcast_to(np.eye(4)[:, None], (4, 2, 4))
+    true, wrong = keep.copy(), keep.copy()
+    true[0] = [good, poor]
+    wrong[0] = [bad, poor]
+    reward = np.repeat([[0.0], [1.0], [0.0], [little]], 2, axis=1)
+    mdp = FiniteMDP(true, reward, np.eye(4)[0], gamma)
+    ensemble = FiniteEnsemble(np.stack([true, wrong]), np.ones((4, 2)))
+    ood = np.zeros((4, 2), bool)
+    ood[0, 0] = outside
+    learned = plan_with_valid_beta(mdp, ensemble, ood)
+    best = bellman(mdp).optimise().policy
+    gap = expected_return(mdp, best) - expected_return(mdp, learned.policy)
+    bound = proved_bound(mdp, best, learned.u, learned.beta, ood)
+    assert (bound.truncation > 0) == outside
+    assert gap == pytest.approx(float(bound.total), rel=1e-4)
+    assert gap > 8
