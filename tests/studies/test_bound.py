@@ -129,6 +129,7 @@ def test_a_bound_beyond_the_largest_gap_says_nothing() -> None:
         "paper": np.full((2, 4), 5.0),
         "morel": np.array([[0.1, 0.1, 0.3, 0.5], [9.0, 9.0, 9.0, 9.0]]),
         "gap": np.full((2, 4), 0.1),
+        "beta": np.array([[np.inf, 9.0, np.inf, 2.0], [1.0, 1.0, 1.0, 1.0]]),
         "violated": none, "morel violated": none, "unmet": none, "unlike mobile": none,
     }  # fmt: skip
     found = bound._compare_certificates(bounds, SMALL)
@@ -137,6 +138,7 @@ def test_a_bound_beyond_the_largest_gap_says_nothing() -> None:
     assert found["hybrid"]["gap / bound"] == pytest.approx((0.25 + 0.5) / 2)
     assert found["MOBILE"]["mean"] == pytest.approx(0.75)
     assert found["MOBILE"]["says something"] == 0.5
+    assert found["MOBILE"]["valid beta"] == 0.5
     assert found["paper"]["mean"] == 1.0
     assert found["MOReL"]["mean"] == pytest.approx(0.4)
     assert found["hybrid − MOBILE"]["mean"] == pytest.approx(-0.45)

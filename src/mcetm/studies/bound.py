@@ -167,6 +167,7 @@ def _compare_certificates(bounds: dict[str, np.ndarray], learning: Learning) -> 
             "says something": float(informs.mean()),
         }
         if name in ("hybrid", "MOBILE"):
+            compared[name]["valid beta"] = float(np.isfinite(bounds["beta"][at, tested]).mean())
             compared[name]["gap"] = _spread(gap)
             compared[name]["gap / bound"] = (
                 float(np.median(gap[informs] / tests[name][informs])) if informs.any() else None

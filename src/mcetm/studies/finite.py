@@ -48,9 +48,9 @@ class Learning:
     smoothing: float = 0.1
     epsilon: float = 0.5
     """The behaviour policy's share of random actions; the rest is optimal."""
-    levels: tuple[float, ...] = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2)
+    levels: tuple[float, ...] = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
     """δ, as a quantile of the energy over all pairs; 1 truncates nothing."""
-    betas: tuple[float, ...] = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+    betas: tuple[float, ...] = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
     rounds: int = 3
     """How often u is recomputed for policies that are compared by their return."""
 
