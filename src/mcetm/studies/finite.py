@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -65,7 +66,7 @@ class Cell:
     best: np.ndarray
     behaviour: np.ndarray
 
-    @property
+    @cached_property
     def model(self) -> FiniteMDP:
         """The mean model."""
         return self.mdp.under(self.ensemble.mean)

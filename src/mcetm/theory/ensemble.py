@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -23,7 +24,7 @@ class FiniteEnsemble:
     visits: Pairs
     """n(s, a), smoothed."""
 
-    @property
+    @cached_property
     def mean(self) -> np.ndarray:
         """P̂, the average of the members."""
         return self.members.mean(axis=0)
