@@ -99,6 +99,7 @@ def test_tightening_delta_trades_consistency_for_truncation() -> None:
     assert found["consistency"][1].mean() < found["consistency"][0].mean()
     np.testing.assert_allclose(found["proved"], found["consistency"] + found["truncation"])
     assert (found["proved"] <= found["paper"] + 1e-9).all()
+    np.testing.assert_allclose(found["trivial"], 0.9)  # γ: the largest gap, one step later
 
 
 def test_u_settles_under_a_small_penalty() -> None:
@@ -122,12 +123,13 @@ def test_settings_are_chosen_on_one_half_and_tested_on_the_other() -> None:
     assert found["model alone"]["mean"] == 0.0
 
 
-def test_a_bound_beyond_the_largest_gap_says_nothing() -> None:
+def test_a_bound_beyond_that_of_truncating_everything_says_nothing() -> None:
     none = np.zeros((2, 4), bool)
     bounds = {
         "proved": np.array([[np.inf, 2.0, 0.5, 3.0], [0.8, 0.6, 0.4, 0.2]]),
         "paper": np.full((2, 4), 5.0),
         "morel": np.array([[0.1, 0.1, 0.3, 0.5], [9.0, 9.0, 9.0, 9.0]]),
+        "trivial": np.full((2, 4), 0.9),
         "gap": np.full((2, 4), 0.1),
         "beta": np.array([[np.inf, 9.0, np.inf, 2.0], [1.0, 1.0, 1.0, 1.0]]),
         "violated": none, "morel violated": none, "unmet": none, "unlike mobile": none,
@@ -136,9 +138,10 @@ def test_a_bound_beyond_the_largest_gap_says_nothing() -> None:
     assert found["hybrid"]["level"] == 0.5
     assert found["hybrid"]["mean"] == pytest.approx(0.3)
     assert found["hybrid"]["gap / bound"] == pytest.approx((0.25 + 0.5) / 2)
-    assert found["MOBILE"]["mean"] == pytest.approx(0.75)
+    assert found["MOBILE"]["mean"] == pytest.approx(0.7)
     assert found["MOBILE"]["says something"] == 0.5
     assert found["MOBILE"]["valid beta"] == 0.5
-    assert found["paper"]["mean"] == 1.0
+    assert found["paper"]["mean"] == pytest.approx(0.9)
+    assert found["paper"]["says something"] == 0.0
     assert found["MOReL"]["mean"] == pytest.approx(0.4)
-    assert found["hybrid − MOBILE"]["mean"] == pytest.approx(-0.45)
+    assert found["hybrid − MOBILE"]["mean"] == pytest.approx(-0.4)

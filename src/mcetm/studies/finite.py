@@ -120,6 +120,7 @@ def certificates(cell: Cell) -> dict[str, Any]:
             "proved": proved.total / span,
             "paper": paper.total / span,
             "morel": morel.total / span,
+            "trivial": proved_bound(cell.mdp, cell.best, learned.u, 0.0, np.ones_like(ood)).total / span,
             "gap": cell.gap(learned.policy) / span,
             "violated": cell.gap(learned.policy) > proved.total + _CLOSE,
             "morel violated": cell.gap(alone.policy) > morel.total + _CLOSE,
