@@ -38,6 +38,35 @@ class Contact:
 
 
 @dataclass(frozen=True)
+class Bound:
+    """Random finite MDPs: how often the paper's theory is true, how tight its bound is, who returns most."""
+
+    preset: Literal["quick", "full"] = "quick"
+    """quick: 20 MDPs of each family for each amount of data; full: 100."""
+
+    mdps: int | None = None
+    """As many MDPs instead."""
+
+    out: Annotated[Path, arg(metavar="DIR")] = Path("studies/bound")
+    """Where results.json and the figures go."""
+
+    seed: int = 0
+    """Of the MDPs and their data."""
+
+    def run(self) -> int:
+        """Measure, write, print."""
+        from mcetm.console import output
+        from mcetm.report.bound import FIGURES, show_bound
+        from mcetm.studies.bound import run_bound
+
+        results = run_bound(self.out, preset=self.preset, mdps=self.mdps, seed=self.seed)
+        show_bound(results, output())
+        drawn = ", ".join(f"{name}.png" for name in FIGURES)
+        print(f"wrote {self.out / 'results.json'} and {drawn} (and .svg) beside it")
+        return 0
+
+
+@dataclass(frozen=True)
 class ListStudies:
     """List the studies there are."""
 
@@ -48,14 +77,18 @@ class ListStudies:
         return 0
 
 
-STUDIES = {"contact": Contact}
+STUDIES = {"contact": Contact, "bound": Bound}
 
 
 @dataclass(frozen=True)
 class Study:
     """Run an experiment: a table, a figure and a results.json each."""
 
-    command: Annotated[Contact, subcommand("contact")] | Annotated[ListStudies, subcommand("list")]
+    command: (
+        Annotated[Contact, subcommand("contact")]
+        | Annotated[Bound, subcommand("bound")]
+        | Annotated[ListStudies, subcommand("list")]
+    )
 
     def run(self) -> int:
         """Run the chosen study."""

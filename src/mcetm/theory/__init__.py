@@ -1,1 +1,49 @@
 """Finite MDPs, the pessimistic operators and the performance bound."""
+
+from mcetm.theory.absorbing import absorbing_mdp
+from mcetm.theory.assumption import assumption_holds, bellman_error, smallest_beta
+from mcetm.theory.bound import Bound, expected_return, mobile_bound, morel_bound, paper_bound, proved_bound
+from mcetm.theory.dataset import Rows, collect, count
+from mcetm.theory.ensemble import FiniteEnsemble, energy_quantile, fit_ensemble, ood_set
+from mcetm.theory.families import FAMILIES, cliff_chain, garnet, torn_grid
+from mcetm.theory.hitting import discounted_hitting, hitting_by_state, hitting_probability, until_hit
+from mcetm.theory.mdp import FiniteMDP
+from mcetm.theory.operators import Bellman, Solution, bellman, hybrid
+from mcetm.theory.pessimism import Pessimistic, plan, plan_with_valid_beta, recomputed
+
+__all__ = [
+    "FAMILIES",
+    "Bellman",
+    "Bound",
+    "FiniteEnsemble",
+    "FiniteMDP",
+    "Pessimistic",
+    "Rows",
+    "Solution",
+    "absorbing_mdp",
+    "assumption_holds",
+    "bellman",
+    "bellman_error",
+    "cliff_chain",
+    "collect",
+    "count",
+    "discounted_hitting",
+    "energy_quantile",
+    "expected_return",
+    "fit_ensemble",
+    "garnet",
+    "hitting_by_state",
+    "hitting_probability",
+    "hybrid",
+    "mobile_bound",
+    "morel_bound",
+    "ood_set",
+    "paper_bound",
+    "plan",
+    "plan_with_valid_beta",
+    "proved_bound",
+    "recomputed",
+    "smallest_beta",
+    "torn_grid",
+    "until_hit",
+]
