@@ -47,12 +47,16 @@ def show_comparison(comparison: Comparison, console: Console) -> None:
     from rich.text import Text
 
     for grid in grids(comparison):
-        table = Table(title=grid.title, title_justify="left", title_style="bold")
+        console.print(Text(grid.title, style="bold"))
+        table = Table()
         for i, name in enumerate(grid.head):
-            table.add_column(Text(name), justify="left" if i < grid.words else "right")
+            # A name cut short could be another one's; numbers may take two lines.
+            left = i < grid.words
+            table.add_column(Text(name), justify="left" if left else "right", no_wrap=i == 0, overflow="fold")
         for section in grid.sections:
             for row in section:
-                table.add_row(*(Text(cell) for cell in row))
+                # An interval on a line of its own leaves room for more algorithms.
+                table.add_row(*(Text(cell.replace(" [", "\n[")) for cell in row))
             table.add_section()
         console.print(table)
     for note in comparison.notes:
@@ -132,11 +136,11 @@ def _main_grid(comparison: Comparison) -> Grid:
     below: list[tuple[str, ...]] = []
     if comparison.aggregates is not None:
         found = [comparison.aggregates[name] for name in comparison.algorithms]
-        of = _extent(comparison)
-        sure = ", 95 % interval" if any(summary.iqm.low is not None for summary in found) else ""
+        sure = " [95 %]" if any(summary.iqm.low is not None for summary in found) else ""
+        words += _extent(comparison)
         below += [
-            (f"mean{of}{sure}", "", *(_estimate(summary.mean, number) for summary in found)),
-            (f"interquartile mean{of}{sure}", "", *(_estimate(summary.iqm, number) for summary in found)),
+            (f"mean{sure}", "", *(_estimate(summary.mean, number) for summary in found)),
+            (f"interquartile mean{sure}", "", *(_estimate(summary.iqm, number) for summary in found)),
             ("runs", "", *(str(summary.runs) for summary in found)),
         ]
     trained = (_updates(comparison.updates_of(name)) for name in comparison.algorithms)
@@ -198,7 +202,7 @@ def _extent(comparison: Comparison) -> str:
     common, every = len(comparison.common), len(comparison.datasets)
     if every == 1:
         return ""
-    return f" over {common} datasets" if common == every else f" over {common} of {every} datasets"
+    return f"; below, over {common if common == every else f'{common} of {every}'} datasets"
 
 
 def _markdown(text: str) -> str:
@@ -233,42 +237,49 @@ def draw_comparison(path: Path, comparison: Comparison) -> None:
     """Profile and interquartile means where there are aggregates, and learning curves of each dataset."""
     top = comparison.profiles is not None and comparison.aggregates is not None
     count = len(comparison.datasets)
-    together = top and count == 1
-    columns = 3 if together else {1: 1, 2: 2, 3: 3, 5: 3, 6: 3, 9: 3}.get(count, 4)
-    rows = 1 if together else int(top) + -(-count // columns)
-    with figure(path, width=7.5 if top or count > 1 else 4.0, height=0.5 + 2.2 * rows) as drawn:
-        grid = drawn.add_gridspec(rows, 12)
-        wide, start = (4 if together else 6), 0
-        axes: list[Axes] = []
+    columns = {1: 1, 2: 2, 3: 3, 5: 3, 6: 3, 9: 3}.get(count, 4)
+    rows = -(-count // columns)
+    beside = top and count == 1  # one row of three panels
+    heights = [2.1] * (top and not beside) + [2.1 if rows == 1 else 1.65 * rows]
+    with figure(path, width=7.5 if top or count > 1 else 4.0, height=0.4 + sum(heights)) as drawn:
+        parts = drawn.subfigures(
+            1 if beside else len(heights),
+            2 if beside else 1,
+            squeeze=False,
+            width_ratios=(2, 1) if beside else None,
+            height_ratios=None if beside else heights,
+        ).ravel()
+        curves = parts[-1]
         if top:
-            axes = [drawn.add_subplot(grid[0, i * wide : (i + 1) * wide]) for i in range(2)]
-            _draw_profile(axes[0], comparison)
-            _draw_interquartile(axes[1], comparison)
-            start = 0 if together else 1
-        width = 12 // columns
+            left, right = parts[0].subplots(1, 2)
+            _draw_profile(left, comparison)
+            _draw_interquartile(right, comparison)
         for i, dataset in enumerate(comparison.datasets):
-            row, column = (0, 2) if together else (start + i // columns, i % columns)
-            axis = drawn.add_subplot(grid[row, column * width : (column + 1) * width])
-            _draw_learning(axis, comparison, dataset, first=column == 0 or together)
-            axes.append(axis)
-        for letter, axis in zip("abcdefghijklmnopqrstuvwxyz", axes, strict=False):
-            axis.set_title(f"({letter}) {axis.get_title()}", loc="center", fontsize=8.5)
-            axis.tick_params(labelsize=7.5)
-        handles = [_handle(comparison, name) for name in comparison.algorithms]
+            axis = curves.add_subplot(rows, columns, i + 1)
+            _draw_learning(axis, comparison, dataset)
+            title = f"{'(c) ' if top and i == 0 else ''}{dataset.name}"
+            axis.set_title(title, fontsize=8 if columns < 4 else 7)
+            if i % columns == 0:
+                axis.set_ylabel(_label(comparison), fontsize=8)
+            if i + columns >= count:
+                axis.set_xlabel("updates", fontsize=8)
+            axis.tick_params(labelsize=7)
+        from matplotlib.lines import Line2D
+
+        handles = [
+            Line2D([], [], label=name, markersize=4, **_style(comparison, name))
+            for name in comparison.algorithms
+        ]
+        handles.append(Line2D([], [], label="the data", color="0.6", linewidth=1))
+        # Names of very different length waste less room in fewer columns.
+        across = 5 if max(len(name) for name in comparison.algorithms) < 20 else 3
         drawn.legend(
             handles=handles,
             loc="outside upper center",
-            ncols=min(4, len(handles)),
+            ncols=min(across if top or count > 1 else 2, len(handles)),
             fontsize=8,
             handlelength=3,
         )
-
-
-def _handle(comparison: Comparison, name: str) -> Any:
-    """The line that stands for an algorithm in the legend."""
-    from matplotlib.lines import Line2D
-
-    return Line2D([], [], label=name, markersize=4, **_style(comparison, name))
 
 
 def _style(comparison: Comparison, name: str) -> dict[str, Any]:
@@ -290,8 +301,11 @@ def _draw_profile(axis: Axes, comparison: Comparison) -> None:
             axis.fill_between(
                 profile.thresholds, profile.low, profile.high, color=style["color"], alpha=0.15, linewidth=0
             )
-    axis.set(ylim=(-0.02, 1.02), xlabel=f"{_label(comparison)} τ", ylabel="share of runs above τ")
-    axis.set_title("performance profile")
+    axis.set(ylim=(-0.02, 1.02))
+    axis.set_xlabel(f"{_label(comparison)} τ", fontsize=8)
+    axis.set_ylabel("share of runs above τ", fontsize=8)
+    axis.set_title("(a) performance profile", fontsize=8)
+    axis.tick_params(labelsize=7)
 
 
 def _draw_interquartile(axis: Axes, comparison: Comparison) -> None:
@@ -301,20 +315,20 @@ def _draw_interquartile(axis: Axes, comparison: Comparison) -> None:
         value, low, high = summary.iqm.value, summary.iqm.low, summary.iqm.high
         if low is not None and high is not None:
             axis.plot(
-                [low, high], [i, i], color=style["color"], linewidth=5, alpha=0.35, solid_capstyle="butt"
+                [low, high], [i, i], color=style["color"], linewidth=7, alpha=0.3, solid_capstyle="butt"
             )
-        axis.plot([value], [i], color=style["color"], marker=style["marker"], markersize=5)
-    names = ["\n".join(textwrap.wrap(name, 18)) for name in found]
-    axis.set_yticks(range(len(found)), names)
+        axis.plot([value], [i], color=style["color"], marker=style["marker"], markersize=4)
+    axis.set_yticks(range(len(found)), ["\n".join(textwrap.wrap(name, 18)) for name in found])
     axis.set_ylim(len(found) - 0.5, -0.5)
     axis.grid(visible=False, axis="y")
-    axis.set(xlabel=_label(comparison))
-    axis.set_title("interquartile mean")
+    axis.set_xlabel(_label(comparison), fontsize=8)
+    axis.set_title("(b) interquartile mean, 95 % intervals", fontsize=8)
+    axis.tick_params(labelsize=7)
 
 
-def _draw_learning(axis: Axes, comparison: Comparison, dataset: Dataset, *, first: bool) -> None:
-    """Mean over seeds with a band that spans them; only the end where nothing was measured on the way."""
-    for name in comparison.algorithms:
+def _draw_learning(axis: Axes, comparison: Comparison, dataset: Dataset) -> None:
+    """Mean over seeds with a band that spans them; a level line where only the end was measured."""
+    for i, name in enumerate(comparison.algorithms):
         cell = comparison.cells.get((name, dataset.name))
         if cell is None:
             continue
@@ -324,20 +338,22 @@ def _draw_learning(axis: Axes, comparison: Comparison, dataset: Dataset, *, firs
             axis.axhline(final, linewidth=1.2, **{**style, "marker": None})
             continue
         updates, values = cell.curve.updates, comparison.convert(dataset, cell.curve.returns)
-        every = max(1, len(updates) // 8)
-        axis.plot(updates, values.mean(axis=1), markersize=3, markevery=every, linewidth=1.2, **style)
+        # A few markers on each line, not at the same places as those of the others.
+        every = max(1, len(updates) // 6)
+        axis.plot(
+            updates,
+            values.mean(axis=1),
+            markersize=3,
+            markevery=(i * every // len(comparison.algorithms), every),
+            linewidth=1.2,
+            **style,
+        )
         if values.shape[1] > 1:
             low, high = values.min(axis=1), values.max(axis=1)
             axis.fill_between(updates, low, high, color=style["color"], alpha=0.15, linewidth=0)
     data = comparison.convert(dataset, dataset.data_return)
-    axis.axhline(data, color="0.6", linewidth=0.8, zorder=0)
-    axis.annotate("data", (1.0, data), xycoords=("axes fraction", "data"), fontsize=6.5, color="0.45",
-                  ha="right", va="bottom")  # fmt: skip
+    axis.axhline(data, color="0.6", linewidth=1, zorder=1)
     axis.xaxis.set_major_formatter(_short_count)
-    axis.set(xlabel="updates")
-    if first:
-        axis.set(ylabel=_label(comparison))
-    axis.set_title(dataset.name)
 
 
 def _short_count(value: float, position: float) -> str:
