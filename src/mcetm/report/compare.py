@@ -194,7 +194,7 @@ def _estimate(found: Estimate, number: _Number) -> str:
 def _updates(counts: Sequence[int]) -> str:
     if not counts:
         return _NONE
-    return f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+    return " to ".join(_short_count(count) for count in dict.fromkeys((counts[0], counts[-1])))
 
 
 def _extent(comparison: Comparison) -> str:
@@ -285,7 +285,7 @@ def draw_comparison(path: Path, comparison: Comparison) -> None:
 def _style(comparison: Comparison, name: str) -> dict[str, Any]:
     """A colour, dash and marker of its own; beyond the palette the dashes and markers move on."""
     i, size = comparison.algorithms.index(name), len(STYLES)
-    other = STYLES[(i + i // size * 3) % size]
+    other = STYLES[(i + i // size) % size]
     return {**STYLES[i % size], "linestyle": other["linestyle"], "marker": other["marker"]}
 
 
@@ -322,7 +322,8 @@ def _draw_interquartile(axis: Axes, comparison: Comparison) -> None:
     axis.set_ylim(len(found) - 0.5, -0.5)
     axis.grid(visible=False, axis="y")
     axis.set_xlabel(_label(comparison), fontsize=8)
-    axis.set_title("(b) interquartile mean, 95 % intervals", fontsize=8)
+    sure = ", 95 % intervals" if any(summary.iqm.low is not None for summary in found.values()) else ""
+    axis.set_title(f"(b) interquartile mean{sure}", fontsize=8)
     axis.tick_params(labelsize=7)
 
 
@@ -354,9 +355,12 @@ def _draw_learning(axis: Axes, comparison: Comparison, dataset: Dataset) -> None
     data = comparison.convert(dataset, dataset.data_return)
     axis.axhline(data, color="0.6", linewidth=1, zorder=1)
     axis.xaxis.set_major_formatter(_short_count)
+    drawn = [comparison.cells.get((name, dataset.name)) for name in comparison.algorithms]
+    if all(cell is None or cell.curve is None for cell in drawn):
+        axis.set_xticks([])  # level lines have no updates to show
 
 
-def _short_count(value: float, position: float) -> str:
+def _short_count(value: float, position: float = 0) -> str:
     """1500 as 1.5k and 2000000 as 2M; Matplotlib gives the position too."""
     for size, letter in ((1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
