@@ -27,6 +27,7 @@ from mcetm.pipeline.algorithms import ALGORITHMS
 from mcetm.pipeline.config import Algo, PolicyConfig, TrainConfig, read_config, to_plain
 from mcetm.pipeline.diagnosis import diagnose
 from mcetm.pipeline.environment import describe_environment
+from mcetm.pipeline.folder import compared_folder
 from mcetm.pipeline.models import Models, train_models
 from mcetm.pipeline.policy import mean_returns, train_policies, without_safety
 from mcetm.report.page import write_report
@@ -102,7 +103,7 @@ def run_training(folder: Path, config: TrainConfig, log: Transitions | None = No
     outcomes = []
     for name, algo, policy in lines:
         own = name == lines[-1][0]
-        place = folder if own else folder / "compared" / name.replace(" ", "-").replace(",", "").lower()
+        place = folder if own else compared_folder(folder, name)
         world = None
         if models is not None and ALGORITHMS[algo].needs != "log":
             world = models.world(algo, policy)

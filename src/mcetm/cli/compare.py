@@ -1,0 +1,63 @@
+"""`mcetm compare`: several runs side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+Flag = Annotated[bool, arg(help_behavior_hint="")]
+File = Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")]
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Compare finished runs: one table and one figure, with intervals that few seeds allow."""
+
+    runs: Positional[Annotated[tuple[str, ...], arg(metavar="RUN [RUN ...]", help_behavior_hint="")]]
+    """Folders of finished runs; LABEL=RUN takes a run's own algorithm only, and calls it LABEL."""
+
+    json: Flag = False
+    """Print JSON, and nothing else."""
+
+    csv: File = None
+    """Also write the numbers as CSV."""
+
+    markdown: File = None
+    """Also write the tables as Markdown."""
+
+    latex: File = None
+    """Also write the tables as LaTeX (booktabs)."""
+
+    out: Annotated[Path, arg(metavar="DIR")] = Path("compare")
+    """Where the figure goes: compare.png and compare.svg."""
+
+    def run(self) -> int:
+        """Read, compute, write, print."""
+        from mcetm.errors import UserError
+        from mcetm.files import atomic_write
+        from mcetm.pipeline.compare import compare_runs
+        from mcetm.report.compare import draw_comparison, show_comparison, to_csv, to_latex, to_markdown
+
+        if not self.runs:
+            raise UserError("Name the folders of the runs to compare: mcetm compare RUN [RUN ...].")
+        comparison = compare_runs(self.runs)
+        written = [self.out / "compare.png"]
+        draw_comparison(written[0], comparison)
+        for path, form in ((self.csv, to_csv), (self.markdown, to_markdown), (self.latex, to_latex)):
+            if path is not None:
+                with atomic_write(path) as temporary:
+                    temporary.write_text(form(comparison), encoding="utf-8")
+                written.append(path)
+        if self.json:
+            import json
+
+            print(json.dumps(comparison.to_dict(), indent=1, allow_nan=False))
+            return 0
+        from mcetm.console import output
+
+        show_comparison(comparison, output())
+        print(f"wrote {', '.join(str(path) for path in written)} (the figure as .svg too)")
+        return 0

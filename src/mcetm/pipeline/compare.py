@@ -1,0 +1,247 @@
+"""Finished runs, read from their folders and put side by side."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mcetm.errors import UserError
+from mcetm.evaluation.comparison import Cell, Comparison, Curve, Dataset, compare
+from mcetm.pipeline.folder import compared_folder
+from mcetm.tasks.datasets import D4RL_DATASETS, RECIPES, task_of
+from mcetm.tasks.registry import ReferenceScores, Task, get_task
+from mcetm.training.metrics import MetricsFile
+
+_FILES = (".hdf5", ".h5", ".npz", ".csv", ".parquet")
+_D4RL_FILES = {file: name for name, file in D4RL_DATASETS.items()}
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One algorithm of one run."""
+
+    algorithm: str
+    folder: Path
+    own: bool
+    """The run's own algorithm, not one that it trained for its table."""
+    seeds: tuple[int, ...]
+    returns: tuple[float, ...]
+    updates: int | None
+    curve: Curve | None
+    settings: Any
+
+
+@dataclass(frozen=True)
+class _Run:
+    folder: Path
+    source: str
+    checksum: str | None
+    data_return: float
+    task: Task | None
+    lines: tuple[_Line, ...]
+
+
+def compare_runs(runs: Sequence[str | Path]) -> Comparison:
+    """Read runs and compare them; `LABEL=FOLDER` takes a run's own algorithm only, and calls it LABEL."""
+    found = [_read(*_split(str(run))) for run in runs]
+    notes: list[str] = []
+    datasets, cells = [], {}
+    for name, group in _by_dataset(found).items():
+        task = next((run.task for run in group if run.task is not None), None)
+        datasets.append(
+            Dataset(
+                name,
+                group[0].data_return,
+                None if task is None else task.name,
+                None if task is None else task.scores,
+            )
+        )
+        if len({run.checksum for run in group if run.checksum is not None}) > 1:
+            notes.append(f"Runs on {name} had different data: their checksums are not the same.")
+        by_algorithm: dict[str, list[_Line]] = {}
+        for line in (line for run in group for line in run.lines):
+            by_algorithm.setdefault(line.algorithm, []).append(line)
+        for algorithm, lines in by_algorithm.items():
+            kept = _without_repetition(lines, name)
+            if any(line.settings != kept[0].settings for line in kept):
+                notes.append(f"{algorithm} on {name} pools runs with different settings.")
+            cells[algorithm, name] = _pool(kept)
+    return compare(datasets, cells, notes)
+
+
+def _split(text: str) -> tuple[Path, str | None]:
+    label, sign, folder = text.partition("=")
+    if sign and label and not Path(text).exists():
+        return Path(folder), label
+    return Path(text), None
+
+
+def _read(folder: Path, label: str | None) -> _Run:
+    """One run, whole and measured, or one sentence that says what it lacks."""
+    if not (folder / "config.json").is_file():
+        raise UserError(f"{folder} is not a run of `mcetm train`: there is no config.json in it.")
+    if not (folder / "results.json").is_file():
+        raise UserError(f"{folder} is not finished; go on with: mcetm train --resume {folder}")
+    config, results = _json(folder / "config.json"), _json(folder / "results.json")
+    try:
+        seeds = tuple(int(seed) for seed in results["seeds"])
+        algorithms = dict(results["algorithms"])
+        source, data_return = str(results["dataset"]), float(results["data_return"])
+        own = list(algorithms)[-1]
+        returns = {
+            name: None if values is None else tuple(float(x) for x in values["returns"])
+            for name, values in algorithms.items()
+        }
+    except (KeyError, TypeError, ValueError, IndexError):
+        path = folder / "results.json"
+        raise UserError(
+            f"{path} is not what `mcetm train` writes; is {folder} another kind of run?"
+        ) from None
+    lines = []
+    for name in [own] if label is not None else list(algorithms):
+        values = returns[name]
+        if values is None:
+            raise UserError(
+                f"{folder} has no returns to compare: its dataset had no task to measure them in."
+            )
+        if len(values) != len(seeds) or not all(math.isfinite(value) for value in values):
+            raise UserError(
+                f"{folder / 'results.json'} needs one finite return of {name} for each of {len(seeds)} seeds."
+            )
+        place = folder if name == own else compared_folder(folder, name)
+        history = MetricsFile(place / "metrics.jsonl").read()
+        lines.append(
+            _Line(
+                algorithm=name if label is None else label,
+                folder=folder,
+                own=name == own,
+                seeds=seeds,
+                returns=values,
+                updates=int(history[-1]["step"]) if history else None,
+                curve=_curve(history, len(seeds)),
+                settings=[config.get("policy"), config.get("models")],
+            )
+        )
+    task = _task(folder, config, source)
+    _check_scores(folder, algorithms, None if task is None else task.scores)
+    environment = folder / "environment.json"
+    checksum = _json(environment).get("dataset_checksum") if environment.is_file() else None
+    return _Run(folder, source, checksum, data_return, task, tuple(lines))
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} cannot be read: {error}.") from None
+    if not isinstance(content, dict):
+        raise UserError(f"{path} is not what `mcetm train` writes.")
+    return content
+
+
+def _curve(history: list[dict[str, Any]], seeds: int) -> Curve | None:
+    lines = [line for line in history if len(np.atleast_1d(line.get("return", ()))) == seeds]
+    if not lines:
+        return None
+    returns = np.array([np.atleast_1d(line["return"]) for line in lines], np.float64)
+    return Curve(np.array([line["step"] for line in lines]), returns)
+
+
+def _task(folder: Path, config: dict[str, Any], source: str) -> Task | None:
+    """The task of a run: as configured, as its policies say, or as the dataset's name tells."""
+    policies = sorted(folder.glob("policy/seed-*/policy.json"))
+    name = _short(source)
+    recipe = RECIPES.get(name)
+    candidates = (
+        config.get("task"),
+        _json(policies[0]).get("task") if policies else None,
+        recipe.task if recipe is not None else task_of(name),
+    )
+    for candidate in candidates:
+        if candidate is not None:
+            try:
+                return get_task(str(candidate))
+            except UserError:  # a task of the user's own that is not at hand: returns are still returns
+                continue
+    return None
+
+
+def _check_scores(folder: Path, algorithms: dict[str, Any], references: ReferenceScores | None) -> None:
+    """Scores that a run has printed must be the ones that are shown here."""
+    if references is None:
+        return
+    for values in algorithms.values():
+        if values is None or (score := values.get("score")) is None:
+            continue
+        if not math.isclose(
+            references.normalize(np.mean(values["returns"])), score, rel_tol=1e-6, abs_tol=1e-6
+        ):
+            raise UserError(f"{folder} was scored with other reference returns than those known here.")
+
+
+def _by_dataset(runs: Sequence[_Run]) -> dict[str, list[_Run]]:
+    """Runs by dataset: the same source or the same content; names are short where that is clear."""
+    groups: list[list[_Run]] = []
+    for run in runs:
+        for group in groups:
+            if any(
+                run.source == other.source or (run.checksum is not None and run.checksum == other.checksum)
+                for other in group
+            ):
+                group.append(run)
+                break
+        else:
+            groups.append([run])
+    names = [min((_short(run.source) for run in group), key=len) for group in groups]
+    clear = len(set(names)) == len(names)
+    return {name if clear else group[0].source: group for name, group in zip(names, groups, strict=True)}
+
+
+def _short(source: str) -> str:
+    """A D4RL file by its dataset's name, another file by its own."""
+    path = Path(source)
+    if path.suffix.lower() not in _FILES:
+        return source.removeprefix("d4rl:").removeprefix("minari:")
+    return _D4RL_FILES.get(path.name, path.stem)
+
+
+def _without_repetition(lines: Sequence[_Line], dataset: str) -> list[_Line]:
+    """Refuse a seed that is there twice, unless it is one result that two tables repeat."""
+    kept: list[_Line] = []
+    for line in lines:
+        rival = next((other for other in kept if set(other.seeds) & set(line.seeds)), None)
+        if rival is None:
+            kept.append(line)
+        elif (line.own and rival.own) or (line.seeds, line.returns) != (rival.seeds, rival.returns):
+            seed = min(set(rival.seeds) & set(line.seeds))
+            raise UserError(
+                f"{line.algorithm} on {dataset} with seed {seed} is in {rival.folder} and in {line.folder}: "
+                "leave one out, or tell them apart as LABEL=RUN."
+            )
+    return kept
+
+
+def _pool(lines: Sequence[_Line]) -> Cell:
+    """Seeds of several runs of one algorithm on one dataset; a curve where all were evaluated together."""
+    curve = None
+    if all(line.curve is not None for line in lines):
+        curves = [line.curve for line in lines if line.curve is not None]
+        steps = curves[0].updates
+        for other in curves[1:]:
+            steps = np.intersect1d(steps, other.updates)
+        if len(steps):
+            columns = [other.returns[np.isin(other.updates, steps)] for other in curves]
+            curve = Curve(steps, np.concatenate(columns, axis=1))
+    return Cell(
+        seeds=tuple(seed for line in lines for seed in line.seeds),
+        returns=tuple(value for line in lines for value in line.returns),
+        updates=tuple(sorted({line.updates for line in lines if line.updates is not None})),
+        curve=curve,
+        folders=tuple(str(line.folder) for line in lines),
+    )
