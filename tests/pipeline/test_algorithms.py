@@ -1,0 +1,77 @@
+"""Every algorithm by its name: it learns, it resumes, and the command line knows it."""
+
+import typing
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mcetm.agents.iql import IQLConfig
+from mcetm.agents.sac import SACConfig
+from mcetm.agents.td3 import TD3Config
+from mcetm.cli.train import Train
+from mcetm.nn.members import take_members
+from mcetm.pipeline.algorithms import ALGORITHMS
+from mcetm.pipeline.config import Algo, PolicyConfig
+from mcetm.pipeline.policy import train_policies
+from mcetm.pipeline.presets import make_config
+from tests.agents.test_agents import HIGH, LOG, LOW, ROLL, world
+
+SMALL = {"width": 32, "batch_size": 64, "steps": 300, "discount": 0.8, "smoothing": 0.05}
+SAC = SACConfig(actor_rate=3e-3, critic_rate=3e-3, temperature=0.01, **SMALL)
+CONFIG = PolicyConfig(
+    sac=SAC,
+    td3=TD3Config(actor_rate=3e-3, critic_rate=3e-3, **SMALL),
+    iql=IQLConfig(rate=3e-3, **SMALL),
+    rollout=replace(ROLL, every=100),
+    conservatism=0.2,
+)
+
+
+@pytest.mark.parametrize("algo", ["combo", "cql", "edac", "td3bc", "iql", "mcetm-td3bc"])
+def test_it_learns_to_go_home(algo: Algo, tmp_path: Path) -> None:
+    """s' = s + a/2 and r = 1 − s'²: from either side the best action points to 0."""
+    config = replace(CONFIG, sac=replace(SAC, actor_first=algo in ("combo", "cql", "edac"), critics=3))
+    imagined = None if ALGORITHMS[algo].needs == "log" else world()
+
+    def train() -> typing.Any:
+        bounds = (LOW, HIGH)
+        return train_policies(
+            LOG, imagined, algo, config, bounds, None, seeds=[0, 1], folder=tmp_path, label=algo
+        )
+
+    trained = train()
+    for seed in range(2):
+        actor = take_members(trained.actors, seed)
+        assert float(actor.mode(jnp.array([1.5]))[0]) < -0.25
+        assert float(actor.mode(jnp.array([-1.5]))[0]) > 0.25
+    assert trained.history[-1]["step"] == 300
+    assert np.isfinite(trained.history[-1]["critic_loss"]).all()
+    assert ("rollout_length" in trained.history[-1]) == (imagined is not None)
+    again = train()
+    for old, new in zip(
+        jax.tree_util.tree_leaves(trained.actors), jax.tree_util.tree_leaves(again.actors), strict=True
+    ):
+        np.testing.assert_array_equal(old, new, err_msg="a finished stage is read back")
+
+
+def test_all_lists_of_algorithms_agree() -> None:
+    names = tuple(ALGORITHMS)
+    assert sorted(typing.get_args(Algo)) == sorted(names)
+    assert sorted(typing.get_args(typing.get_type_hints(Train)["algo"])) == sorted(names)
+
+
+def test_published_settings_are_taken() -> None:
+    cql, edac = (make_config("fast", dataset="hopper-medium", algo=algo).policy for algo in ("cql", "edac"))
+    assert (cql.sac.depth, cql.sac.actor_first, cql.sac.most_temperature) == (3, True, None)
+    assert (cql.conservatism, cql.sac.cosine) == (5.0, False)
+    assert (edac.sac.critics, edac.diversity, edac.sac.most_temperature) == (50, 1.0, 1.0)
+    combo = make_config("fast", dataset="walker2d-medium", algo="combo").policy
+    assert (combo.conservatism, combo.rollout.horizon, combo.rollout.real_share) == (5.0, 1, 0.5)
+    assert combo.sac.cosine
+    paper = make_config("paper", dataset="hopper-medium", algo="mcetm").policy
+    assert (paper.sac.temperature, paper.penalty) == (0.2, 1.5)
+    assert make_config("paper", dataset="walker2d-medium", algo="mcetm").policy.sac.temperature is None
