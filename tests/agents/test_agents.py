@@ -21,12 +21,14 @@ from mcetm.agents.agent import (
     refresh,
 )
 from mcetm.agents.bc import BCConfig, fit_bc
+from mcetm.agents.empo import EMPO
 from mcetm.agents.learner import Minibatch
 from mcetm.agents.mcetm import MCETM
 from mcetm.agents.mobile import MOBILE
 from mcetm.agents.mopo import MOPO
+from mcetm.agents.morel import MOReL
 from mcetm.agents.policy import numpy_policy, save_policy
-from mcetm.agents.rollout import Buffer, RolloutConfig, roll_out
+from mcetm.agents.rollout import Buffer, Experience, RolloutConfig, roll_out
 from mcetm.agents.sac import SAC, SACConfig
 from mcetm.dynamics import Threshold, World
 from mcetm.dynamics.samples import Samples
@@ -300,3 +302,46 @@ def test_an_empty_buffer_is_shaped_like_what_comes() -> None:
     agent = make_agent(sac(), world(), DATA, ROLL, key=jax.random.key(0))
     assert isinstance(agent.buffer, Buffer)
     assert agent.buffer.rows.after.candidates.shape == (ROLL.capacity, 3, 2, 1)
+
+
+def test_morel_halts_where_the_model_is_unknown() -> None:
+    edge = world(threshold=Threshold(jnp.full(3, 1.0)), rollout_rule="selected")
+    agent = make_agent(sac(), edge, DATA, ROLL, key=jax.random.key(0))
+    rows, _, _ = roll_out(edge, agent.learner.actor, DATA, ROLL, key=jax.random.key(1))
+    keys = jax.random.split(jax.random.key(2), rows.obs.shape[0])
+    target = jax.vmap(lambda row, k: MOReL(-7.0).target(agent.learner, row, key=k)[0])(rows, keys)
+    value = jax.vmap(lambda s, k: agent.learner.next_value(s, key=k))(rows.after.next_obs, keys)
+    unknown = np.abs(np.asarray(rows.after.next_obs[:, 0])) > 1.0
+    assert 0 < unknown.sum() < len(unknown)
+    wanted = np.where(unknown, -7.0, np.asarray(rows.after.reward + 0.8 * value))
+    np.testing.assert_allclose(target, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_empos_penalty_grows_with_the_value_of_what_follows() -> None:
+    row = Experience(
+        jnp.zeros(1),
+        jnp.zeros(1),
+        world(uncertainty="members").imagine(jnp.zeros(1), jnp.zeros(1), key=jax.random.key(0)),
+    )
+    assert float(row.after.uncertainty) == pytest.approx(0.0, abs=1e-5), "members agree"
+    unsure = eqx.tree_at(lambda r: r.after.uncertainty, row, jnp.asarray(3.0))
+    learner, key = sac(), jax.random.key(1)
+    value = float(learner.next_value(row.after.next_obs, key=key, entropy=True))
+    for decay in (None, 100.0, 0.01):
+        share = 1.0 if decay is None else np.clip(value / decay, 0.0, 1.0)
+        wanted = float(row.after.reward) - 2.0 * share * 3.0 + 0.8 * value
+        found = EMPO(2.0, decay).target(learner, unsure, key=key)[0]
+        assert float(found) == pytest.approx(wanted, rel=1e-4)
+
+
+def test_uncertainty_over_members_is_the_norm_of_their_spread() -> None:
+    drawn = np.random.default_rng(0).normal(size=(4, 3, 2)).astype(np.float32)
+
+    class Given(eqx.Module):
+        def samples(self, obs: Array, action: Array, count: int, *, key: Array) -> Samples:
+            return Samples(jnp.asarray(drawn), jnp.zeros((4, 3)))
+
+    found = World(Given(), lambda o, a, s: s[0], count=3, uncertainty="members").imagine(
+        jnp.zeros(2), jnp.zeros(1), key=jax.random.key(0)
+    )
+    assert float(found.uncertainty) == pytest.approx(np.linalg.norm(drawn[:, 0].std(axis=0)), rel=1e-5)

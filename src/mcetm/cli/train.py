@@ -27,9 +27,20 @@ class Train:
     task: Name = None
     """Task the data belong to, where the source does not say; without one returns are not measured."""
 
-    algo: Literal["mcetm", "mcetm-td3bc", "mobile", "mopo", "combo", "cql", "edac", "td3bc", "iql", "bc"] = (
-        "mcetm"
-    )
+    algo: Literal[
+        "mcetm",
+        "mcetm-td3bc",
+        "mobile",
+        "mopo",
+        "morel",
+        "empo",
+        "combo",
+        "cql",
+        "edac",
+        "td3bc",
+        "iql",
+        "bc",
+    ] = "mcetm"
     """The algorithm."""
 
     preset: Literal["quick", "fast", "paper", "paper-empo"] = "quick"

@@ -9,7 +9,7 @@ mode measures energies from a level that any c(s, a) moves along with them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -17,7 +17,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from mcetm.data.transitions import Transitions
-from mcetm.dynamics.inference import EnergyEnsemble
 from mcetm.dynamics.samples import Samples
 from mcetm.errors import UserError
 from mcetm.nn.members import member_count
@@ -34,6 +33,22 @@ class Judge(Protocol):
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
     ) -> Float[Array, " members"]:
         """The energy of one transition under each member."""
+        ...
+
+
+@runtime_checkable
+class Sampler(Judge, Protocol):
+    """A judge that also draws, with members on a leading axis."""
+
+    @property
+    def members(self) -> Any:
+        """One tree of arrays for all members."""
+        ...
+
+    def samples(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray
+    ) -> Samples:
+        """Next states of every member, with their energies."""
         ...
 
 
@@ -98,7 +113,7 @@ class Threshold(eqx.Module):
 
 
 def held_out_energies(
-    model: EnergyEnsemble,
+    model: Sampler,
     holdout: Transitions,
     config: CalibrationConfig,
     threshold: Threshold | None = None,
@@ -128,7 +143,7 @@ def held_out_energies(
 
 
 def calibrate(
-    model: EnergyEnsemble, holdout: Transitions, config: CalibrationConfig | None = None, *, key: PRNGKeyArray
+    model: Sampler, holdout: Transitions, config: CalibrationConfig | None = None, *, key: PRNGKeyArray
 ) -> Threshold:
     """The threshold of each member."""
     config = config or CalibrationConfig()

@@ -29,9 +29,9 @@ from mcetm.nn.scaling import frozen
 class InferenceConfig:
     """How next states are drawn; the steps and the noise are the paper's."""
 
-    start: Literal["regressor", "noise"] = "regressor"
-    """Begin at a sample of the regressor (of its own anchor, for a member that has one), or at Gaussian
-    noise (in latent space where there is one)."""
+    start: Literal["regressor", "noise", "middle"] = "regressor"
+    """Begin at a sample of the regressor (of its own anchor, for a member that has one), at Gaussian noise
+    (in latent space where there is one), or in the middle of the data."""
     latent: Langevin | None = field(default_factory=lambda: Langevin(steps=30, noise=0.1))
     """None skips the latent stage."""
     ambient: Langevin = field(default_factory=lambda: Langevin(steps=30, noise=0.1))
@@ -158,6 +158,8 @@ class EnergyEnsemble(eqx.Module):
         self, member: Energy, obs: Array, action: Array, noise: Array, *, key: PRNGKeyArray
     ) -> Float[Array, " obs"]:
         """Where a chain begins; without noise at the regressor's mean."""
+        if self.config.start == "middle":
+            return jnp.zeros_like(obs)
         if self.config.start == "noise":
             return self.space.box.clip(jax.random.normal(key, obs.shape))
         if isinstance(member, AnchoredEnergy):

@@ -14,7 +14,7 @@ from mcetm.dynamics.calibrate import Rule, Threshold
 from mcetm.dynamics.reward import LearnedTermination
 from mcetm.dynamics.samples import Samples
 
-Uncertainty = Literal["spread", "deviation", "none"]
+Uncertainty = Literal["spread", "deviation", "members", "none"]
 
 
 @runtime_checkable
@@ -59,7 +59,8 @@ class World(eqx.Module):
     target_rule: Rule = eqx.field(static=True, default="per-sample")
     """Which candidates a target cuts off."""
     uncertainty: Uncertainty = eqx.field(static=True, default="none")
-    """MOPO's penalty: the largest `spread` of a member, or the largest `deviation` of a member's mean."""
+    """MOPO's penalty: the largest `spread` of a member, or the largest `deviation` of a member's mean;
+    EMPO's: the spread over `members` of one sample each."""
 
     def imagine(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
@@ -103,6 +104,8 @@ class World(eqx.Module):
         if self.uncertainty == "deviation":
             means = drawn.next_obs.mean(axis=1)
             return jnp.linalg.norm(means - means.mean(axis=0), axis=-1).max()
+        if self.uncertainty == "members":
+            return jnp.linalg.norm(drawn.next_obs[:, 0].std(axis=0))
         known = getattr(self.model, "spread", None)
         spread = drawn.next_obs.std(axis=1, ddof=1) if known is None else known(obs, action)
         return jnp.linalg.norm(spread, axis=-1).max()

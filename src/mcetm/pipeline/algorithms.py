@@ -12,19 +12,25 @@ from typing import TYPE_CHECKING, Any, Literal
 from mcetm.agents.agent import Algorithm
 from mcetm.agents.cql import Conservative
 from mcetm.agents.edac import Diverse
+from mcetm.agents.empo import EMPO
 from mcetm.agents.iql import IQL, reward_scale
 from mcetm.agents.learner import Learner
 from mcetm.agents.mcetm import MCETM
 from mcetm.agents.mobile import MOBILE
 from mcetm.agents.mopo import MOPO
+from mcetm.agents.morel import MOReL
 from mcetm.agents.plain import Plain
 from mcetm.agents.sac import SAC, Regulariser
 from mcetm.agents.targets import estimate_value_floor
 from mcetm.agents.td3 import TD3
 from mcetm.data.transitions import Transitions
+from mcetm.dynamics.world import Uncertainty
 
 if TYPE_CHECKING:
     from mcetm.pipeline.config import PolicyConfig
+
+
+Needs = Literal["log", "regressor", "disagreement", "energy"]
 
 
 @dataclass(frozen=True)
@@ -32,15 +38,17 @@ class Recipe:
     """How an algorithm is put together."""
 
     label: str
-    needs: Literal["log", "regressor", "energy"]
-    """The model it imagines with; `log` is model-free."""
+    needs: Needs
+    """The model it imagines with; `log` is model-free, `disagreement` is a regressor with a threshold."""
     settings: Callable[[PolicyConfig], Any]
     """The settings of what learns."""
     learner: Callable[..., Learner] | None = None
     """A fresh learner, from the policy's settings, statistics, action bounds and a key; None for cloning."""
     target: Callable[[PolicyConfig, Transitions], Algorithm] | None = None
-    uncertainty: Literal["spread", "deviation", "none"] = "none"
+    uncertainty: Uncertainty = "none"
     """What the world measures of each step, if the target asks for it."""
+    truncates: bool = True
+    """Whether rollouts end where a model with a threshold is not trusted."""
     reward_scale: Callable[[Transitions], float] | None = None
 
 
@@ -72,6 +80,10 @@ def _mobile(config: PolicyConfig, log: Transitions) -> MOBILE:
     return MOBILE(config.penalty, _floor(config, log, config.sac.discount))
 
 
+def _morel(config: PolicyConfig, log: Transitions) -> MOReL:
+    return MOReL(_floor(config, log, config.sac.discount))
+
+
 def _conservative(config: PolicyConfig) -> Conservative:
     return Conservative(config.conservatism, kit_compat=config.kit_compat)
 
@@ -86,6 +98,15 @@ ALGORITHMS: dict[str, Recipe] = {
         **_sac(),
         target=lambda config, log: MOPO(config.penalty),
         uncertainty="spread",
+    ),
+    "morel": Recipe("MOReL", "disagreement", **_sac(), target=_morel),
+    "empo": Recipe(
+        "EMPO",
+        "energy",
+        **_sac(),
+        target=lambda config, log: EMPO(config.penalty),
+        uncertainty="members",
+        truncates=False,
     ),
     "combo": Recipe("COMBO", "regressor", **_sac(_conservative), target=lambda config, log: Plain()),
     "cql": Recipe("CQL", "log", **_sac(_conservative), target=lambda config, log: Plain()),

@@ -28,7 +28,9 @@ from mcetm.dynamics import (
 from mcetm.dynamics.calibrate import Rule
 from mcetm.errors import UserError
 
-Algo = Literal["mcetm", "mcetm-td3bc", "mobile", "mopo", "combo", "cql", "edac", "td3bc", "iql", "bc"]
+Algo = Literal[
+    "mcetm", "mcetm-td3bc", "mobile", "mopo", "morel", "empo", "combo", "cql", "edac", "td3bc", "iql", "bc"
+]
 _T = TypeVar("_T")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,8 @@ from mcetm.dynamics import (
     fit_termination,
 )
 from mcetm.dynamics.calibrate import held_out_energies
-from mcetm.pipeline.algorithms import ALGORITHMS
+from mcetm.dynamics.disagreement import Disagreement
+from mcetm.pipeline.algorithms import ALGORITHMS, Needs
 from mcetm.pipeline.config import ModelsConfig, PolicyConfig
 from mcetm.tasks.registry import Task
 
@@ -41,6 +43,8 @@ class Models:
     autoencoder: Autoencoder | None = None
     energy: EnergyEnsemble | None = None
     threshold: Threshold | None = None
+    known: Threshold | None = None
+    """Disagreement of the regressor above which a pair is unknown."""
     held_out: np.ndarray | None = None
     """Energies at inferred states of held-out data, by member."""
 
@@ -59,10 +63,13 @@ class Models:
             "target_rule": policy.target_rule,
         }
         recipe = ALGORITHMS[algo]
+        common["uncertainty"] = recipe.uncertainty
         if recipe.needs == "energy":
-            threshold = self.threshold if policy.truncate else None
+            threshold = self.threshold if policy.truncate and recipe.truncates else None
             return World(self.energy, threshold=threshold, **common)  # pyright: ignore[reportArgumentType]
-        return World(self.regressor, uncertainty=recipe.uncertainty, **common)
+        if recipe.needs == "disagreement":
+            return World(Disagreement(self.regressor), threshold=self.known, **common)
+        return World(self.regressor, **common)
 
 
 def train_models(
@@ -71,7 +78,7 @@ def train_models(
     config: ModelsConfig,
     task: Task | None,
     *,
-    energies: bool,
+    needs: Collection[Needs],
     key: PRNGKeyArray,
     folder: Path,
     earlier: Path | None = None,
@@ -91,8 +98,12 @@ def train_models(
         termination, _ = fit_termination(
             train, holdout, config.reward, key=keys[2], folder=place("termination")
         )
-    if not energies:
-        return Models(regressor, reward, termination)
+    calibration_key, sample_key = jax.random.split(keys[5])
+    known = None
+    if "disagreement" in needs:
+        known = calibrate(Disagreement(regressor), holdout, config.calibration, key=calibration_key)
+    if "energy" not in needs:
+        return Models(regressor, reward, termination, known=known)
     autoencoder = None
     if config.energy.negatives == "manifold":
         autoencoder, _ = fit_autoencoder(train, config.autoencoder, key=keys[3], folder=place("autoencoder"))
@@ -108,7 +119,8 @@ def train_models(
         key=keys[4],
         folder=place("energy"),
     )
-    calibration_key, sample_key = jax.random.split(keys[5])
     threshold = calibrate(energy, holdout, config.calibration, key=calibration_key)
     energies_found = held_out_energies(energy, holdout, config.calibration, threshold, key=sample_key)
-    return Models(regressor, reward, termination, autoencoder, energy, threshold, np.asarray(energies_found))
+    return Models(
+        regressor, reward, termination, autoencoder, energy, threshold, known, np.asarray(energies_found)
+    )

@@ -14,6 +14,7 @@ from mcetm.dynamics import (
     ANCHORED,
     PAPER,
     PAPER_EMPO,
+    STANDARD,
     AutoencoderConfig,
     CalibrationConfig,
     EnergyConfig,
@@ -223,6 +224,16 @@ def _for_task(
         if name in ("hopper-medium", "hopper-medium-replay"):
             # As MOBILE, whose substrate the paper shares.
             policy = replace(policy, sac=replace(policy.sac, temperature=0.2))
+    if algo == "empo":
+        # The authors' model, with chains that are long enough to reach a large change; their own are not.
+        chain = Langevin(steps=100, first=0.1, last=1e-5, noise=0.0)
+        inference = InferenceConfig(start="middle", latent=None, ambient=chain)
+        energy = replace(STANDARD, count=16, steps=100_000 if literal else 30_000)
+        if models.energy.kind == "plain" and not literal:  # small
+            sizes = {name: getattr(models.energy, name) for name in ("members", "width", "depth", "steps")}
+            energy = replace(energy, batch_size=models.energy.batch_size, **sizes)
+        models = replace(models, energy=energy, inference=inference)
+        policy = replace(policy, penalty=2.0)
     if algo in ("cql", "edac", "combo"):
         cosine = algo == "combo"
         sac = replace(policy.sac, depth=3, actor_first=True, cosine=cosine)

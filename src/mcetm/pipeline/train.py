@@ -23,7 +23,7 @@ from mcetm.errors import UserError
 from mcetm.files import write_json
 from mcetm.nn.actor import Actor
 from mcetm.nn.members import take_members
-from mcetm.pipeline.algorithms import ALGORITHMS
+from mcetm.pipeline.algorithms import ALGORITHMS, Needs
 from mcetm.pipeline.config import Algo, PolicyConfig, TrainConfig, read_config, to_plain
 from mcetm.pipeline.diagnosis import diagnose
 from mcetm.pipeline.environment import describe_environment
@@ -88,14 +88,14 @@ def run_training(folder: Path, config: TrainConfig, log: Transitions | None = No
     train, holdout = log.split(config.holdout, seed=config.seed)
     lines = _lines(config)
     models = None
-    needs = {ALGORITHMS[algo].needs for _, algo, _ in lines}
+    needs: set[Needs] = {ALGORITHMS[algo].needs for _, algo, _ in lines}
     if needs != {"log"}:
         models = train_models(
             train,
             holdout,
             config.models,
             task,
-            energies="energy" in needs,
+            needs=needs,
             key=jax.random.key(config.seed),
             folder=folder / "models",
             earlier=None if config.models_from is None else Path(config.models_from) / "models",
