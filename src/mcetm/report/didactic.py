@@ -1,0 +1,117 @@
+"""The didactic study as a table and two figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+
+from mcetm.report.cells import cell
+from mcetm.report.figures import STYLES, figure
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_COLUMNS = {
+    "error": "error",
+    "near": "near a jump",
+    "away": "away",
+    "impossible": "impossible, %",
+    "impossible near": "impossible near, %",
+}
+_ACROSS = 0.25
+"""The action at which the cut through the surfaces is shown, or the grid's nearest."""
+
+
+def show_didactic(results: dict[str, Any], console: Console) -> None:
+    """Errors and impossible states of every model, mean ± spread over seeds, and what it cost."""
+    from rich.table import Table
+
+    for way, words in (("point", "point predictions"), ("sampled", "samples")):
+        table = Table(title=f"{words} on the grid over [−1, 1]²: mean absolute error, impossible states")
+        table.add_column("model")
+        for title in (*_COLUMNS.values(), "training", "inference"):
+            table.add_column(title, justify="right")
+        for name, model in results["models"].items():
+            if way not in model:
+                continue
+            cells = []
+            for measure in _COLUMNS:
+                found, factor = model[way][measure], 100.0 if measure.startswith("impossible") else 1.0
+                spread = None if found["std"] is None else factor * found["std"]
+                cells.append(cell(factor * found["mean"], spread))
+            costs = (
+                (f"{model['seconds']:.3g} s", f"{1e6 * model['inference']:.3g} µs")
+                if way == "point"
+                else ("", "")
+            )
+            table.add_row(name, *cells, *costs)
+        console.print(table)
+    models = results["models"]
+    base = models["MLP"]["point"]["near"]["mean"]
+    for name in ("standard ETM", "MC-ETM", "anchored ETM"):
+        share = models[name]["point"]["near"]["mean"] / base
+        console.print(f"{name}: {share:.2f} × the MLP's error near the discontinuities.")
+
+
+def draw_surfaces(path: Path, surfaces: dict[str, Float[np.ndarray, "grid grid"]]) -> None:
+    """Every surface ŝ'(s, a), the truth first, and a cut through all of them."""
+    rows, columns = 2, (len(surfaces) + 2) // 2
+    ticks = np.linspace(-1.0, 1.0, len(surfaces["truth"]))
+    state, action = np.meshgrid(ticks, ticks, indexing="ij")
+    with figure(path, width=2.6 * columns, height=5.6) as drawn:
+        for place, (name, surface) in enumerate(surfaces.items(), start=1):
+            axis: Any = drawn.add_subplot(rows, columns, place, projection="3d")
+            shown = axis.plot_surface(
+                state, action, surface, cmap="cividis", vmin=-1.2, vmax=1.6, rcount=80, ccount=80, linewidth=0
+            )
+            shown.set_rasterized(True)
+            axis.set(xlabel="$s$", ylabel="$a$", zlabel="$s'$", zlim=(-1.3, 1.7), title=name)
+            axis.set(xticks=(-1, 0, 1), yticks=(-1, 0, 1), zticks=(-1, 0, 1))
+            axis.tick_params(pad=-2)
+            axis.xaxis.labelpad = axis.yaxis.labelpad = axis.zaxis.labelpad = -8
+            axis.view_init(elev=28, azim=-125)
+            axis.set_box_aspect((1, 1, 0.8), zoom=0.9)
+        cut = int(np.argmin(np.abs(ticks - _ACROSS)))
+        axis = drawn.add_subplot(rows, columns, len(surfaces) + 1)
+        _draw_cut(axis, ticks, {name: surface[:, cut] for name, surface in surfaces.items()})
+        axis.set_title(f"cut at $a$ = {ticks[cut]:.2f}")
+
+
+def _draw_cut(axis: Any, ticks: np.ndarray, lines: dict[str, np.ndarray]) -> None:
+    """Predictions across the jump at s = −½."""
+    axis.plot(ticks, lines["truth"], color="0.75", linewidth=5, label="truth")
+    others = [name for name in lines if name != "truth"]
+    for name, style in zip(others, STYLES, strict=False):
+        axis.plot(ticks, lines[name], markersize=4, label=name, **style)
+    axis.set(xlabel="$s$", ylabel="$s'$", xlim=(-0.65, -0.35), ylim=(-1.2, 1.2))
+    axis.legend(fontsize=6.5, loc="lower right", handlelength=3)
+
+
+def draw_errors(path: Path, errors: dict[str, Float[np.ndarray, "grid grid"]]) -> None:
+    """Where each model errs: |ŝ' − f(s, a)|, mean over seeds, on one colour scale."""
+    columns = (len(errors) + 1) // 2
+    with figure(path, width=2.5 * columns + 0.6, height=4.8) as drawn:
+        axes = drawn.subplots(2, columns, sharex=True, sharey=True).ravel()
+        shown: Any = None
+        for axis, (name, error) in zip(axes, errors.items(), strict=False):
+            shown = axis.imshow(
+                error.T, origin="lower", extent=(-1, 1, -1, 1), cmap="magma_r", vmin=0.0, vmax=0.5,
+                interpolation="nearest",
+            )  # fmt: skip
+            axis.grid(visible=False)
+            axis.set(
+                title=f"{name}: {error.mean():.3f}",
+                xticks=(-1, -0.5, 0, 0.5, 1),
+                yticks=(-1, -0.5, 0, 0.5, 1),
+            )
+            axis.label_outer()
+        for axis in axes[len(errors) :]:
+            axis.set_visible(False)
+        for axis in axes[-columns:]:
+            axis.set_xlabel("$s$")
+        for axis in axes[::columns]:
+            axis.set_ylabel("$a$")
+        drawn.colorbar(shown, ax=list(axes), label=r"$|\hat s' - f(s, a)|$", extend="max", shrink=0.8)
