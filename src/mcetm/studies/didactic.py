@@ -39,7 +39,7 @@ from mcetm.studies.discontinuous import (
     uniform_grid,
 )
 from mcetm.studies.keeping import kept
-from mcetm.studies.rivals import Rivals, RivalsConfig, Trained
+from mcetm.studies.rivals import Rivals, RivalsConfig, Trained, seeded
 from mcetm.studies.summary import over_seeds
 
 Predict = Callable[[Array, Array, PRNGKeyArray], Float[Array, "seeds obs"]]
@@ -59,8 +59,9 @@ _HELD = 2000
 
 @dataclass(frozen=True)
 class DidacticConfig:
-    """How much is trained and tested. The members of every ensemble are the seeds: each has initial weights
-    and minibatches of its own.
+    """How much is trained and tested.
+
+    The members of every ensemble are the seeds: each has initial weights and minibatches of its own.
     """
 
     rivals: RivalsConfig
@@ -130,7 +131,7 @@ def _quick() -> DidacticConfig:
 
 def _paper() -> DidacticConfig:
     names = ("mlp", "gaussian", "diffusion", "standard", "plain", "anchored")
-    steps = dict.fromkeys(names, 20_000)
+    steps: dict[str, int] = dict.fromkeys(names, 20_000)
     return DidacticConfig(
         _rivals(steps, width=200, depth=4, batch_size=1024, rate=1e-3, count=8), grid=200, starts=32
     )
@@ -162,7 +163,7 @@ def run_didactic(
     setting = {"config": asdict(config), "seed": seed}
     train = draw_transitions(config.transitions, seed=seed)
     held = draw_transitions(_HELD, seed=seed + 1_000_000)
-    rivals = Rivals(train, held, _seeded(config.rivals, config.seeds), key=jax.random.key(seed), chunks=4)
+    rivals = Rivals(train, held, seeded(config.rivals, config.seeds), key=jax.random.key(seed), chunks=4)
     found: dict[str, dict[str, Any]] = {}
     with progress("didactic study", len(MODELS), unit="models") as advance:
         for name, attribute in MODELS.items():
@@ -188,15 +189,6 @@ def run_didactic(
     )
     write_json(out / "results.json", results)
     return results
-
-
-def _seeded(config: RivalsConfig, seeds: int) -> RivalsConfig:
-    """One member per seed in every ensemble."""
-    regressors = {
-        name: replace(getattr(config, name), members=seeds, elites=seeds) for name in ("gaussian", "mlp")
-    }
-    others = ("standard", "plain", "anchored", "diffusion")
-    return replace(config, **regressors, **{n: replace(getattr(config, n), members=seeds) for n in others})
 
 
 def _measure(trained: Trained, attribute: str, config: DidacticConfig, seed: int) -> dict[str, Any]:

@@ -203,3 +203,12 @@ def scaled_down(config: RivalsConfig, **changes: Any) -> RivalsConfig:
     """The same comparison with these settings changed in every energy model."""
     energies = {name: replace(getattr(config, name), **changes) for name in ("standard", "plain", "anchored")}
     return replace(config, **energies)
+
+
+def seeded(config: RivalsConfig, seeds: int) -> RivalsConfig:
+    """One member per seed in every ensemble."""
+    regressors = {
+        name: replace(getattr(config, name), members=seeds, elites=seeds) for name in ("gaussian", "mlp")
+    }
+    others = ("standard", "plain", "anchored", "diffusion")
+    return replace(config, **regressors, **{n: replace(getattr(config, n), members=seeds) for n in others})
