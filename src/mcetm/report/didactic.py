@@ -21,8 +21,6 @@ _COLUMNS = {
     "impossible": "impossible, %",
     "impossible near": "impossible near, %",
 }
-_ACROSS = 0.25
-"""The action at which the cut through the surfaces is shown, or the grid's nearest."""
 
 
 def show_didactic(results: dict[str, Any], console: Console) -> None:
@@ -50,44 +48,58 @@ def show_didactic(results: dict[str, Any], console: Console) -> None:
             table.add_row(name, *cells, *costs)
         console.print(table)
     models = results["models"]
-    base = models["MLP"]["point"]["near"]["mean"]
     for name in ("standard ETM", "MC-ETM", "anchored ETM"):
-        share = models[name]["point"]["near"]["mean"] / base
-        console.print(f"{name}: {share:.2f} × the MLP's error near the discontinuities.")
+        near = {rival: model["point"]["near"]["mean"] for rival, model in models.items()}
+        shares = (
+            f"{near[name] / near[rival]:.2f} × that of the {rival}"
+            for rival in near
+            if rival.startswith("MLP")
+        )
+        console.print(f"Error of {name} near the discontinuities: {', '.join(shares)}.")
 
 
-def draw_surfaces(path: Path, surfaces: dict[str, Float[np.ndarray, "grid grid"]]) -> None:
-    """Every surface ŝ'(s, a), the truth first, and a cut through all of them."""
-    rows, columns = 2, (len(surfaces) + 2) // 2
+def draw_surfaces(
+    path: Path,
+    surfaces: dict[str, Float[np.ndarray, "grid grid"]],
+    cut: tuple[Float[np.ndarray, " states"], float],
+    lines: dict[str, Float[np.ndarray, " states"]],
+) -> None:
+    """Every surface ŝ'(s, a), the truth first, and a cut through all of them: its states and its action."""
+    columns = 3
+    rows = -(-(len(surfaces) + 1) // columns)
     ticks = np.linspace(-1.0, 1.0, len(surfaces["truth"]))
     state, action = np.meshgrid(ticks, ticks, indexing="ij")
-    with figure(path, width=2.6 * columns, height=5.6) as drawn:
+    with figure(path, width=2.8 * columns, height=2.7 * rows) as drawn:
         for place, (name, surface) in enumerate(surfaces.items(), start=1):
             axis: Any = drawn.add_subplot(rows, columns, place, projection="3d")
             shown = axis.plot_surface(
-                state, action, surface, cmap="cividis", vmin=-1.2, vmax=1.6, rcount=80, ccount=80, linewidth=0
+                state,
+                action,
+                surface,
+                cmap="cividis",
+                vmin=-1.2,
+                vmax=1.6,
+                rcount=100,
+                ccount=100,
+                linewidth=0,
+                antialiased=False,
             )
             shown.set_rasterized(True)
-            axis.set(xlabel="$s$", ylabel="$a$", zlabel="$s'$", zlim=(-1.3, 1.7), title=name)
+            axis.set(xlabel="$s$", ylabel="$a$", zlabel="$s'$", zlim=(-1.3, 1.7))
+            axis.set_title(name, y=0.97)
             axis.set(xticks=(-1, 0, 1), yticks=(-1, 0, 1), zticks=(-1, 0, 1))
             axis.tick_params(pad=-2)
             axis.xaxis.labelpad = axis.yaxis.labelpad = axis.zaxis.labelpad = -8
-            axis.view_init(elev=28, azim=-125)
-            axis.set_box_aspect((1, 1, 0.8), zoom=0.9)
-        cut = int(np.argmin(np.abs(ticks - _ACROSS)))
+            axis.view_init(elev=30, azim=-130)
+            axis.set_box_aspect((1, 1, 0.75), zoom=1.15)
         axis = drawn.add_subplot(rows, columns, len(surfaces) + 1)
-        _draw_cut(axis, ticks, {name: surface[:, cut] for name, surface in surfaces.items()})
-        axis.set_title(f"cut at $a$ = {ticks[cut]:.2f}")
-
-
-def _draw_cut(axis: Any, ticks: np.ndarray, lines: dict[str, np.ndarray]) -> None:
-    """Predictions across the jump at s = −½."""
-    axis.plot(ticks, lines["truth"], color="0.75", linewidth=5, label="truth")
-    others = [name for name in lines if name != "truth"]
-    for name, style in zip(others, STYLES, strict=False):
-        axis.plot(ticks, lines[name], markersize=4, label=name, **style)
-    axis.set(xlabel="$s$", ylabel="$s'$", xlim=(-0.65, -0.35), ylim=(-1.2, 1.2))
-    axis.legend(fontsize=6.5, loc="lower right", handlelength=3)
+        states, at = cut
+        axis.plot(states, lines["truth"], color="0.8", linewidth=5, label="truth")
+        others = [name for name in lines if name != "truth"]
+        for shift, (name, style) in enumerate(zip(others, STYLES, strict=False)):
+            axis.plot(states, lines[name], markersize=4, markevery=(2 * shift, 20), label=name, **style)
+        axis.set(xlabel="$s$", ylabel="$s'$", title=f"cut at $a$ = {at:g}", ylim=(-1.2, 1.2))
+        axis.legend(fontsize=6, loc="lower right", handlelength=3)
 
 
 def draw_errors(path: Path, errors: dict[str, Float[np.ndarray, "grid grid"]]) -> None:

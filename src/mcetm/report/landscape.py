@@ -70,18 +70,18 @@ def draw_slices(
     from matplotlib.colors import LogNorm
 
     levels = (1.0, 10.0, 100.0)
-    with figure(path, width=2.05 * len(shown) + 0.9, height=2.0 * len(slices) + 0.5) as drawn:
+    with figure(path, width=1.95 * len(shown) + 1.1, height=1.85 * len(slices) + 0.5) as drawn:
         axes = drawn.subplots(len(slices), len(shown), sharex=True, sharey=True, squeeze=False)
         image: Any = None
         for row, (name, energies) in zip(axes, slices.items(), strict=True):
-            for axis, energy, (state, action) in zip(row, energies, shown, strict=True):
+            for axis, energy in zip(row, energies, strict=True):
                 above = np.maximum(energy - energy.min(), 1e-3)
                 image = axis.imshow(
                     above,
                     origin="lower",
                     extent=(-reach, reach, -reach, reach),
                     cmap="cividis",
-                    norm=LogNorm(0.1, 1000.0),
+                    norm=LogNorm(0.1, 100.0),
                     interpolation="nearest",
                 )
                 lines = axis.contour(
@@ -90,13 +90,12 @@ def draw_slices(
                 axis.clabel(lines, fmt="%g", fontsize=6)
                 axis.plot(0.0, 0.0, marker="+", color="white", markersize=7)
                 axis.grid(visible=False)
-                if row is axes[0]:
-                    axis.set_title(f"$s$ = {state:g}, $a$ = {action:g}")
-                if row is axes[-1]:
-                    axis.set_xlabel("along the tangent")
             row[0].set_ylabel(f"{name}\nalong the normal")
+        for top, bottom, (state, action) in zip(axes[0], axes[-1], shown, strict=True):
+            top.set_title(f"$s$ = {state:g}, $a$ = {action:g}")
+            bottom.set_xlabel("along the tangent")
         drawn.colorbar(
-            image, ax=axes, label=r"$E(s, a, s') - \min E$ on the slice", extend="both", shrink=0.7, aspect=30
+            image, ax=axes, label=r"$E(s, a, s') - \min E$ on the slice", extend="both", shrink=0.8, aspect=30
         )
 
 
@@ -123,7 +122,7 @@ def draw_numbers(path: Path, results: dict[str, Any]) -> None:
         for axis in (gaps, scores):
             axis.set_xticks(results["distances"], [f"{d:g}" for d in results["distances"]])
             axis.minorticks_off()
-        gaps.legend(fontsize=6.5, loc="upper left")
+        gaps.legend(fontsize=6.5, loc="lower right", ncols=2)
         for axis in (scores, chains, times):
             axis.legend(fontsize=7)
 

@@ -45,7 +45,8 @@ from mcetm.studies.summary import over_seeds
 Predict = Callable[[Array, Array, PRNGKeyArray], Float[Array, "seeds obs"]]
 
 MODELS = {
-    "MLP": "mlp",
+    "MLP, equal steps": "brief",
+    "MLP, equal time": "mlp",
     "probabilistic MLP": "gaussian",
     "diffusion": "diffusion",
     "standard ETM": "standard",
@@ -53,6 +54,8 @@ MODELS = {
     "anchored ETM": "anchored",
 }
 """Names in tables and figures, and in `Rivals`."""
+CUT = (np.linspace(-0.56, -0.44, 120), 0.25)
+"""States and action of the cut through all surfaces, across the largest jump."""
 _BATCH = 1600
 _HELD = 2000
 
@@ -97,6 +100,7 @@ def _rivals(
     return RivalsConfig(
         gaussian=replace(regressor, steps=steps["gaussian"]),
         mlp=replace(regressor, squared=True, steps=steps["mlp"]),
+        brief=replace(regressor, squared=True, steps=steps["standard"]),
         autoencoder=AutoencoderConfig(latent_dim=1, width=32, depth=2, steps=1000, batch_size=256),
         diffusion=DiffusionConfig(
             width=width,
@@ -109,7 +113,7 @@ def _rivals(
         # On a line, uniform draws leave no gap that a chain would have to find.
         standard=energy(STANDARD, "standard", **plain),
         # Codes of spread 1: σ reaches from the noise to the other modes.
-        plain=energy(PAPER_EMPO, "plain", sigma=(0.1, 3.0), sigma_law="log-uniform", **plain),
+        plain=energy(PAPER_EMPO, "plain", sigma=(0.1, 3.0), **plain),
         anchored=energy(ANCHORED, "anchored", depth=depth, penalty=0.0),
         standard_inference=InferenceConfig(start="uniform", latent=None, ambient=chain),
         plain_inference=InferenceConfig(start="noise", latent=None, ambient=chain),
@@ -130,8 +134,8 @@ def _quick() -> DidacticConfig:
 
 
 def _paper() -> DidacticConfig:
-    names = ("mlp", "gaussian", "diffusion", "standard", "plain", "anchored")
-    steps: dict[str, int] = dict.fromkeys(names, 20_000)
+    regressors = {"mlp": 60_000, "gaussian": 60_000, "diffusion": 40_000}
+    steps = {**regressors, "standard": 20_000, "plain": 20_000, "anchored": 20_000}
     return DidacticConfig(
         _rivals(steps, width=200, depth=4, batch_size=1024, rate=1e-3, count=8), grid=200, starts=32
     )
@@ -183,7 +187,9 @@ def run_didactic(
     square = (config.grid, config.grid)
     truth = didactic_function(*uniform_grid(config.grid)).reshape(square)
     surfaces = {name: np.reshape(model["surface"], square) for name, model in found.items()}
-    draw_surfaces(out / "didactic", {"truth": truth, **surfaces})
+    across = {"truth": didactic_function(CUT[0], np.full_like(CUT[0], CUT[1]))}
+    across |= {name: np.array(model["cut"]) for name, model in found.items()}
+    draw_surfaces(out / "didactic", {"truth": truth, **surfaces}, CUT, across)
     draw_errors(
         out / "didactic-errors", {name: np.reshape(model["error"], square) for name, model in found.items()}
     )
@@ -196,15 +202,18 @@ def _measure(trained: Trained, attribute: str, config: DidacticConfig, seed: int
     state, action = uniform_grid(config.grid)
     truth = didactic_function(state, action)
     keys = jax.random.split(jax.random.key(1000 + seed), 2)
-    point, seconds = _on_grid(_point(trained.model, config.starts), state, action, keys[0])
+    cut = np.concatenate([state, CUT[0]]), np.append(action, np.full_like(CUT[0], CUT[1]))
+    found, seconds = _on_grid(_point(trained.model, config.starts), *cut, keys[0])
+    point = found[:, : len(state)]
     result: dict[str, Any] = {
         "seconds": trained.seconds,
-        "inference": seconds / point.size,
+        "inference": seconds / found.size,
         "point": _errors(point, truth, state, action),
         "surface": point[0],
+        "cut": found[0, len(state) :],
         "error": np.abs(point - truth).mean(axis=0),
     }
-    if attribute != "mlp":  # its spread means nothing
+    if attribute not in ("mlp", "brief"):  # their spread means nothing
         draw = lambda o, a, k: trained.model.samples(o, a, 1, key=k).next_obs[:, 0]  # noqa: E731
         sampled, _ = _on_grid(draw, state, action, keys[1])
         result["sampled"] = _errors(sampled, truth, state, action)

@@ -374,12 +374,14 @@ def _summary(model: dict[str, Any]) -> dict[str, Any]:
 
 
 def _at_equal_time(found: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The watched gap along the normal and AUROC of every model at the last time that all of them reached."""
-    curves = {name: model["curve"] for name, model in found.items()}
+    """What was watched of standard ETM and MC-ETM at the last time that both of them reached."""
+    curves = {name: found[name]["curve"] for name in ("standard ETM", "MC-ETM")}
     seconds = min(curve["seconds"][-1] for curve in curves.values())
 
     def then(curve: dict[str, Any], measure: str) -> float:
         return float(np.interp(seconds, curve["seconds"], np.mean(curve[measure], axis=1)))
 
-    models = {name: {m: then(curve, m) for m in ("normal", "auroc")} for name, curve in curves.items()}
+    models = {
+        name: {m: then(curve, m) for m in ("normal", "auroc", "pairs")} for name, curve in curves.items()
+    }
     return {"seconds": seconds, "models": models}

@@ -40,6 +40,8 @@ class RivalsConfig:
     gaussian: GaussianConfig = field(default_factory=GaussianConfig)
     mlp: GaussianConfig = field(default_factory=lambda: GaussianConfig(squared=True))
     """The plain MLP, for studies that ask for it."""
+    brief: GaussianConfig = field(default_factory=lambda: GaussianConfig(squared=True))
+    """The plain MLP once more, with a shorter training."""
     autoencoder: AutoencoderConfig = field(default_factory=AutoencoderConfig)
     standard: EnergyConfig = STANDARD
     plain: EnergyConfig = PAPER_EMPO
@@ -95,14 +97,17 @@ class Rivals:
     @functools.cached_property
     def mlp(self) -> Trained:
         """The plain MLP: squared errors alone."""
-        config = self._chunked(self.config.mlp)
-        return _clocked(lambda: fit_gaussian(self.train, self.holdout, config, key=self._keys[6]))
+        return self._regressor(self.config.mlp, self._keys[6])
+
+    @functools.cached_property
+    def brief(self) -> Trained:
+        """The plain MLP after a shorter training."""
+        return self._regressor(self.config.brief, self._keys[6])
 
     @functools.cached_property
     def gaussian(self) -> Trained:
         """The regressor, which is also where chains may start and what anchors hold on to."""
-        config = self._chunked(self.config.gaussian)
-        return _clocked(lambda: fit_gaussian(self.train, self.holdout, config, key=self._keys[0]))
+        return self._regressor(self.config.gaussian, self._keys[0])
 
     @functools.cached_property
     def autoencoder(self) -> Trained:
@@ -130,6 +135,11 @@ class Rivals:
         config, chunk = self.config.diffusion, self._chunk(self.config.diffusion.steps)
         return _clocked(lambda: fit_diffusion(self.train, config, key=self._keys[5], chunk=chunk))
 
+    def _regressor(self, config: GaussianConfig, key: PRNGKeyArray) -> Trained:
+        if self._chunks is not None:
+            config = replace(config, validate_every=self._chunk(config.steps))
+        return _clocked(lambda: fit_gaussian(self.train, self.holdout, config, key=key))
+
     def _energy(self, config: EnergyConfig, inference: InferenceConfig, key: PRNGKeyArray) -> Trained:
         on_manifold = config.negatives == "manifold"
         started = inference.start == "regressor" or config.kind == "anchored"
@@ -150,11 +160,6 @@ class Rivals:
 
     def _chunk(self, steps: int) -> int:
         return 1000 if self._chunks is None else max(1, steps // self._chunks)
-
-    def _chunked(self, config: GaussianConfig) -> GaussianConfig:
-        if self._chunks is None:
-            return config
-        return replace(config, validate_every=self._chunk(config.steps))
 
 
 def _clocked(make: Callable[[], tuple[Any, list[dict[str, Any]]]]) -> Trained:
@@ -208,7 +213,8 @@ def scaled_down(config: RivalsConfig, **changes: Any) -> RivalsConfig:
 def seeded(config: RivalsConfig, seeds: int) -> RivalsConfig:
     """One member per seed in every ensemble."""
     regressors = {
-        name: replace(getattr(config, name), members=seeds, elites=seeds) for name in ("gaussian", "mlp")
+        name: replace(getattr(config, name), members=seeds, elites=seeds)
+        for name in ("gaussian", "mlp", "brief")
     }
     others = ("standard", "plain", "anchored", "diffusion")
     return replace(config, **regressors, **{n: replace(getattr(config, n), members=seeds) for n in others})
