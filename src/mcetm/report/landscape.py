@@ -68,7 +68,9 @@ def draw_slices(
     Every slice is measured from its own lowest point, on one logarithmic scale of colours.
     """
     from matplotlib.colors import LogNorm
+    from matplotlib.patheffects import withStroke
 
+    outline = [withStroke(linewidth=2.5, foreground="black")]  # visible on every colour
     levels = (1.0, 10.0, 100.0)
     with figure(path, width=1.95 * len(shown) + 1.1, height=1.85 * len(slices) + 0.5) as drawn:
         axes = drawn.subplots(len(slices), len(shown), sharex=True, sharey=True, squeeze=False)
@@ -87,8 +89,9 @@ def draw_slices(
                 lines = axis.contour(
                     above, levels, colors="white", linewidths=0.7, extent=(-reach, reach, -reach, reach)
                 )
-                axis.clabel(lines, fmt="%g", fontsize=6)
-                axis.plot(0.0, 0.0, marker="+", color="white", markersize=7)
+                for label in axis.clabel(lines, fmt="%g", fontsize=6):
+                    label.set_path_effects(outline)
+                axis.plot(0.0, 0.0, marker="+", color="white", markersize=7, path_effects=outline)
                 axis.grid(visible=False)
             row[0].set_ylabel(f"{name}\nalong the normal")
         for top, bottom, (state, action) in zip(axes[0], axes[-1], shown, strict=True):
