@@ -83,8 +83,11 @@ class Landscape:
     action_dim: int = 10
     """Dimensions that an action is embedded in."""
 
+    chain: int | None = None
+    """Langevin steps behind a rival in training: 50 in the paper and in preset `paper`, 4 in `quick`."""
+
     seeds: int | None = None
-    """Independent trainings of every model; by default as many as the preset says."""
+    """Independent trainings of every model: 3 in preset `quick`, 5 in `paper`."""
 
     out: Annotated[Path, arg(metavar="DIR")] = Path("studies/landscape")
     """Where results.json and the figures go."""
@@ -103,6 +106,7 @@ class Landscape:
             preset=self.preset,
             state_dim=self.state_dim,
             action_dim=self.action_dim,
+            chain=self.chain,
             seeds=self.seeds,
             seed=self.seed,
         )

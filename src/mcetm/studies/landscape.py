@@ -76,10 +76,8 @@ class LandscapeConfig:
     """Measurements during training."""
 
 
-def _rivals(
-    steps: dict[str, int], *, width: int, batch_size: int, count: int, chain: int, rate: float
-) -> RivalsConfig:
-    """Energies of one size whose chains have as many steps in all; steps for about equal training times."""
+def _rivals(steps: dict[str, int], *, width: int, batch_size: int, count: int, rate: float) -> RivalsConfig:
+    """Energies of one size; steps for about equal training times."""
 
     def energy(base: EnergyConfig, name: str, **changes: Any) -> EnergyConfig:
         shared: dict[str, Any] = {"width": width, "learning_rate": rate, "schedule": "cosine"}
@@ -98,14 +96,8 @@ def _rivals(
             steps=steps["gaussian"],
         ),
         autoencoder=AutoencoderConfig(latent_dim=2, steps=steps["autoencoder"], batch_size=256),
-        standard=energy(STANDARD, "standard", ambient=Langevin(steps=chain), **plain),
-        plain=energy(
-            PAPER_EMPO,
-            "plain",
-            latent=Langevin(steps=chain // 2),
-            ambient=Langevin(steps=chain - chain // 2),
-            **plain,
-        ),
+        standard=energy(STANDARD, "standard", **plain),
+        plain=energy(PAPER_EMPO, "plain", **plain),
         anchored=energy(ANCHORED, "anchored", depth=3),
         standard_inference=InferenceConfig(latent=None, ambient=last),
         plain_inference=InferenceConfig(latent=last, ambient=last),
@@ -116,15 +108,27 @@ def _rivals(
     )
 
 
+def with_chains(rivals: RivalsConfig, steps: int) -> RivalsConfig:
+    """Rivals at the end of so many Langevin steps; of MC-ETM's one half are latent."""
+    if steps < 0:
+        raise UserError(f"A chain cannot have {steps} steps.")
+    latent, ambient = (Langevin(steps=part) for part in (steps // 2, steps - steps // 2))
+    return replace(
+        rivals,
+        standard=replace(rivals.standard, ambient=Langevin(steps=steps)),
+        plain=replace(rivals.plain, latent=latent, ambient=ambient),
+    )
+
+
 def _quick() -> LandscapeConfig:
-    steps = {"gaussian": 2000, "autoencoder": 2000, "standard": 700, "plain": 450, "anchored": 600}
-    rivals = _rivals(steps, width=64, batch_size=128, count=4, chain=10, rate=3e-3)
+    steps = {"gaussian": 2000, "autoencoder": 2000, "standard": 1200, "plain": 850, "anchored": 600}
+    rivals = with_chains(_rivals(steps, width=64, batch_size=128, count=4, rate=3e-3), 4)
     return LandscapeConfig(rivals, seeds=3, transitions=20_000, probes=200, pieces=6, chunks=5)
 
 
 def _paper() -> LandscapeConfig:
     steps = {"gaussian": 20_000, "autoencoder": 10_000, "standard": 5000, "plain": 3600, "anchored": 10_000}
-    return LandscapeConfig(_rivals(steps, width=200, batch_size=256, count=16, chain=50, rate=1e-3))
+    return LandscapeConfig(_rivals(steps, width=200, batch_size=256, count=16, rate=1e-3))
 
 
 PRESETS = {"quick": _quick, "paper": _paper}
@@ -241,6 +245,7 @@ def run_landscape(
     state_dim: int | None = None,
     action_dim: int | None = None,
     seeds: int | None = None,
+    chain: int | None = None,
     config: LandscapeConfig | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
@@ -251,6 +256,8 @@ def run_landscape(
     config = config or PRESETS[preset]()
     changes = {"state_dim": state_dim, "action_dim": action_dim, "seeds": seeds}
     config = replace(config, **{name: value for name, value in changes.items() if value is not None})
+    if chain is not None:
+        config = replace(config, rivals=with_chains(config.rivals, chain))
     if config.seeds < 1:
         raise UserError(f"The landscape study needs at least 1 seed, not {config.seeds}.")
     embeddings = (
