@@ -113,7 +113,7 @@ def tiny() -> DidacticConfig:
         plain_inference=InferenceConfig(start="noise", latent=None, ambient=Langevin(steps=2)),
     )
     rivals = scaled_down(rivals, batch_size=8, count=2, width=8, depth=1, steps=12, latent=none, ambient=none)
-    return DidacticConfig(rivals, seeds=2, grid=10, starts=2)
+    return DidacticConfig(rivals, seeds=2, grid=16, starts=2)
 
 
 def test_the_study_writes_what_it_found_and_goes_on_after_finished_models(

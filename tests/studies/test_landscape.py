@@ -138,7 +138,7 @@ def test_long_chains_stay_in_a_bowl_and_leave_a_hill() -> None:
 def tiny() -> LandscapeConfig:
     short = Langevin(steps=2)
     rivals = RivalsConfig(
-        gaussian=GaussianConfig(width=8, depth=1, steps=20, batch_size=16),
+        gaussian=GaussianConfig(width=8, depth=1, steps=12, batch_size=16),
         autoencoder=AutoencoderConfig(latent_dim=2, width=8, depth=1, steps=20, batch_size=16),
         standard_inference=InferenceConfig(latent=None, ambient=short),
         plain_inference=InferenceConfig(latent=short, ambient=short),

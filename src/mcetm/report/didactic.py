@@ -69,9 +69,14 @@ def draw_surfaces(
     rows = -(-(len(surfaces) + 1) // columns)
     ticks = np.linspace(-1.0, 1.0, len(surfaces["truth"]))
     state, action = np.meshgrid(ticks, ticks, indexing="ij")
-    with figure(path, width=2.8 * columns, height=2.7 * rows) as drawn:
-        for place, (name, surface) in enumerate(surfaces.items(), start=1):
-            axis: Any = drawn.add_subplot(rows, columns, place, projection="3d")
+    with figure(path, width=2.5 * columns, height=2.45 * rows) as drawn:
+        # Boxes in three dimensions know nothing of the room that their labels need.
+        drawn.set_layout_engine("none")
+        places = drawn.add_gridspec(
+            rows, columns, left=0.04, right=0.98, bottom=0.05, top=0.96, wspace=0.12, hspace=0.15
+        )
+        for place, (name, surface) in enumerate(surfaces.items()):
+            axis: Any = drawn.add_subplot(places[place], projection="3d")
             shown = axis.plot_surface(
                 state,
                 action,
@@ -86,20 +91,22 @@ def draw_surfaces(
             )
             shown.set_rasterized(True)
             axis.set(xlabel="$s$", ylabel="$a$", zlabel="$s'$", zlim=(-1.3, 1.7))
-            axis.set_title(name, y=0.97)
+            axis.set_title(name, y=0.98)
             axis.set(xticks=(-1, 0, 1), yticks=(-1, 0, 1), zticks=(-1, 0, 1))
             axis.tick_params(pad=-2)
             axis.xaxis.labelpad = axis.yaxis.labelpad = axis.zaxis.labelpad = -8
             axis.view_init(elev=30, azim=-130)
-            axis.set_box_aspect((1, 1, 0.75), zoom=1.15)
-        axis = drawn.add_subplot(rows, columns, len(surfaces) + 1)
+            axis.set_box_aspect((1, 1, 0.75), zoom=1.05)
+        axis = drawn.add_subplot(places[len(surfaces)])
         states, at = cut
         axis.plot(states, lines["truth"], color="0.8", linewidth=5, label="truth")
         others = [name for name in lines if name != "truth"]
         for shift, (name, style) in enumerate(zip(others, STYLES, strict=False)):
             axis.plot(states, lines[name], markersize=4, markevery=(2 * shift, 20), label=name, **style)
-        axis.set(xlabel="$s$", ylabel="$s'$", title=f"cut at $a$ = {at:g}", ylim=(-1.2, 1.2))
-        axis.legend(fontsize=6, loc="lower right", handlelength=3)
+        axis.set_ylabel("$s'$", labelpad=-4)
+        axis.set(xlabel="$s$", title=f"cut at $a$ = {at:g}", ylim=(-1.2, 1.2))
+        axis.set_xticks((-0.55, -0.5, -0.45))
+        axis.legend(fontsize=5.5, loc="lower right", handlelength=2.5)
 
 
 def draw_errors(path: Path, errors: dict[str, Float[np.ndarray, "grid grid"]]) -> None:

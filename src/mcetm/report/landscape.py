@@ -107,9 +107,9 @@ def draw_numbers(path: Path, results: dict[str, Any]) -> None:
     with figure(path, width=9.6, height=5.4) as drawn:
         (gaps, scores), (chains, times) = drawn.subplots(2, 2)
         for (name, model), style in zip(results["models"].items(), STYLES, strict=False):
-            _draw(gaps, results["distances"], model["normal"], style, f"{name}, normal")
+            _draw(gaps, results["distances"], model["normal"], style)
             dotted = {**style, "linestyle": ":", "markerfacecolor": "white"}
-            _draw(gaps, results["distances"], model["tangent"], dotted, f"{name}, tangent")
+            _draw(gaps, results["distances"], model["tangent"], dotted)
             _draw(scores, results["distances"], model["auroc"], style, name)
             _draw(chains, results["chain"], model["drift"], style, name)
             _draw(times, model["curve"]["seconds"], model["curve"]["normal"], style, name)
@@ -125,13 +125,26 @@ def draw_numbers(path: Path, results: dict[str, Any]) -> None:
         for axis in (gaps, scores):
             axis.set_xticks(results["distances"], [f"{d:g}" for d in results["distances"]])
             axis.minorticks_off()
-        gaps.legend(fontsize=6.5, loc="lower right", ncols=2)
+        gaps.plot([], [], color="0.4", marker="o", markersize=4, label="$v$ normal")
+        gaps.plot(
+            [],
+            [],
+            color="0.4",
+            linestyle=":",
+            marker="o",
+            markersize=4,
+            markerfacecolor="white",
+            label="$v$ tangent",
+        )
+        gaps.legend(fontsize=7, loc="lower right")
         for axis in (scores, chains, times):
             axis.legend(fontsize=7)
 
 
-def _draw(axis: Any, x: Sequence[float], measure: dict[str, Any], style: dict[str, Any], label: str) -> None:
+def _draw(
+    axis: Any, x: Sequence[float], measure: dict[str, Any], style: dict[str, Any], label: str = ""
+) -> None:
     """Mean and range over seeds."""
     seeds = np.array(measure["seeds"])
-    axis.plot(x, measure["mean"], markersize=4, label=label, **style)
+    axis.plot(x, measure["mean"], markersize=4, label=label or None, **style)
     axis.fill_between(x, seeds.min(axis=-1), seeds.max(axis=-1), color=style["color"], alpha=0.15)
