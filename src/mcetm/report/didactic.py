@@ -98,6 +98,8 @@ def draw_surfaces(
             axis.view_init(elev=30, azim=-130)
             axis.set_box_aspect((1, 1, 0.75), zoom=1.05)
         axis = drawn.add_subplot(places[len(surfaces)])
+        box = axis.get_position()
+        axis.set_position((box.x0 + 0.03, box.y0 + 0.01, box.width - 0.03, box.height - 0.045))
         states, at = cut
         axis.plot(states, lines["truth"], color="0.8", linewidth=5, label="truth")
         others = [name for name in lines if name != "truth"]
