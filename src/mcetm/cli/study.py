@@ -33,7 +33,85 @@ class Contact:
 
         results = run_contact(self.out, data=self.data, preset=self.preset, seed=self.seed)
         show_contact(results, output())
-        print(f"wrote {self.out / 'results.json'} and {self.out / 'contact.png'} (and .svg)")
+        _say_written(self.out, "contact")
+        return 0
+
+
+@dataclass(frozen=True)
+class Didactic:
+    """The discontinuous function of the paper's section 5.1: every transition model beside the truth."""
+
+    preset: Literal["quick", "paper"] = "quick"
+    """quick: minutes on two cores; paper: full size, for a GPU."""
+
+    transitions: int | None = None
+    """Rows of the log: 100,000 by default, as in the paper's appendix; its text says 10000."""
+
+    seeds: int | None = None
+    """Independent trainings of every model; 5 by default."""
+
+    out: Annotated[Path, arg(metavar="DIR")] = Path("studies/didactic")
+    """Where results.json and the figures go."""
+
+    seed: int = 0
+    """Seed of the log and of the trainings."""
+
+    def run(self) -> int:
+        """Train, test, write, print."""
+        from mcetm.console import output
+        from mcetm.report.didactic import show_didactic
+        from mcetm.studies.didactic import run_didactic
+
+        results = run_didactic(
+            self.out, preset=self.preset, transitions=self.transitions, seeds=self.seeds, seed=self.seed
+        )
+        show_didactic(results, output())
+        _say_written(self.out, "didactic", "didactic-errors")
+        return 0
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """The same function embedded in many dimensions: how steeply energies rise off the manifold."""
+
+    preset: Literal["quick", "paper"] = "quick"
+    """quick: minutes on two cores; paper: full size, for a GPU."""
+
+    state_dim: int = 20
+    """Dimensions that a state is embedded in."""
+
+    action_dim: int = 10
+    """Dimensions that an action is embedded in."""
+
+    chain: int | None = None
+    """Langevin steps behind a rival in training: 50 in the paper and in preset `paper`, 4 in `quick`."""
+
+    seeds: int | None = None
+    """Independent trainings of every model: 3 in preset `quick`, 5 in `paper`."""
+
+    out: Annotated[Path, arg(metavar="DIR")] = Path("studies/landscape")
+    """Where results.json and the figures go."""
+
+    seed: int = 0
+    """Seed of the embedding, the log and the trainings."""
+
+    def run(self) -> int:
+        """Train, test, write, print."""
+        from mcetm.console import output
+        from mcetm.report.landscape import show_landscape
+        from mcetm.studies.landscape import run_landscape
+
+        results = run_landscape(
+            self.out,
+            preset=self.preset,
+            state_dim=self.state_dim,
+            action_dim=self.action_dim,
+            chain=self.chain,
+            seeds=self.seeds,
+            seed=self.seed,
+        )
+        show_landscape(results, output())
+        _say_written(self.out, "landscape", "landscape-numbers")
         return 0
 
 
@@ -77,7 +155,12 @@ class ListStudies:
         return 0
 
 
-STUDIES = {"contact": Contact, "bound": Bound}
+STUDIES = {"contact": Contact, "didactic": Didactic, "landscape": Landscape, "bound": Bound}
+
+
+def _say_written(out: Path, *figures: str) -> None:
+    drawn = ", ".join(str(out / f"{figure}.png") for figure in figures)
+    print(f"wrote {out / 'results.json'} and {drawn} (and .svg)")
 
 
 @dataclass(frozen=True)
@@ -86,6 +169,8 @@ class Study:
 
     command: (
         Annotated[Contact, subcommand("contact")]
+        | Annotated[Didactic, subcommand("didactic")]
+        | Annotated[Landscape, subcommand("landscape")]
         | Annotated[Bound, subcommand("bound")]
         | Annotated[ListStudies, subcommand("list")]
     )

@@ -7,9 +7,10 @@ which a plain energy trained with InfoNCE cannot promise.
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
@@ -36,11 +37,16 @@ class Energy(Protocol):
 
 
 class PlainEnergy(eqx.Module):
-    """E = network(s, a, x), where x are the coordinates of s' in `space`."""
+    """E = network(s, a, x), where x are the coordinates of s' in `space`.
+
+    With a trunk, E = network(trunk(s, a), x): whatever depends on (s, a) alone is worked out once for all the
+    candidates of a row, so that the same time sees many more rows.
+    """
 
     network: MLP
     inputs: InputScaling
     space: Space
+    trunk: MLP | None
 
     def __init__(
         self,
@@ -50,12 +56,17 @@ class PlainEnergy(eqx.Module):
         width: int = 200,
         depth: int = 4,
         activation: Activation = "relu",
+        trunk: int = 0,
         key: PRNGKeyArray,
     ) -> None:
         obs_dim, action_dim = len(statistics.obs.mean), len(statistics.action.mean)
-        self.network = MLP(
-            2 * obs_dim + action_dim, 1, width=width, depth=depth, activation=activation, key=key
-        )
+        sizes: dict[str, Any] = {"width": width, "activation": activation}
+        pair_dim, self.trunk = obs_dim + action_dim, None
+        if trunk:
+            key, trunk_key = jax.random.split(key)
+            self.trunk = MLP(pair_dim, width, depth=trunk - 1, key=trunk_key, **sizes)
+            pair_dim = width
+        self.network = MLP(pair_dim + obs_dim, 1, depth=depth, key=key, **sizes)
         self.inputs = InputScaling.of(statistics.obs, statistics.action)
         self.space = space
 
@@ -64,6 +75,8 @@ class PlainEnergy(eqx.Module):
     ) -> Float[Array, ""]:
         """The energy of one transition."""
         pair = self.inputs.pair(obs, action)
+        if self.trunk is not None:
+            pair = self.trunk.activate(self.trunk(pair))
         return self.network(jnp.concatenate([pair, self.space.enter(obs, next_obs)]))[0]
 
     def unit(self, obs: Float[Array, " obs"], action: Float[Array, " action"]) -> None:

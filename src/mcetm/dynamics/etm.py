@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -9,7 +10,6 @@ from typing import Any, Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.data.normalize import Statistics
@@ -18,6 +18,7 @@ from mcetm.dynamics.contrastive import energy_regulariser, gradient_penalty, inf
 from mcetm.dynamics.energy import AnchoredEnergy, Energy, PlainEnergy
 from mcetm.dynamics.gaussian import Gaussian, GaussianEnsemble
 from mcetm.dynamics.inference import REFINE, EnergyEnsemble, InferenceConfig
+from mcetm.dynamics.langevin import Energy as StateEnergy
 from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder
 from mcetm.dynamics.negatives import (
@@ -35,7 +36,7 @@ from mcetm.nn.mlp import Activation
 from mcetm.nn.scaling import frozen
 from mcetm.training import Saving, fit, over_members
 from mcetm.training.batches import Batch
-from mcetm.training.optimise import begin, descend
+from mcetm.training.optimise import Schedule, adam, begin, descend
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class EnergyConfig:
     width: int = 200
     depth: int = 4
     activation: Activation = "relu"
+    trunk: int = 0
+    """Layers of a plain energy that see (s, a) alone, below its `depth` others; see `PlainEnergy`."""
     latent: Langevin = field(default_factory=lambda: Langevin(steps=30))
     ambient: Langevin = field(default_factory=lambda: Langevin(steps=20))
     sigma: tuple[float, float] = (0.05, 0.3)
@@ -63,11 +66,12 @@ class EnergyConfig:
     difference: bool = False
     margin: float = 5.0
     penalty: float = 1.0
-    """Weight of the gradient penalty."""
+    """Weight of the gradient penalty; 0 saves its time, about half of a training step's."""
     reduction: Literal["mean", "sum"] = "mean"
     regulariser: float = 0.0
     batch_size: int = 1024
     learning_rate: float = 1e-3
+    schedule: Schedule = "constant"
     steps: int = 100_000
 
 
@@ -97,17 +101,18 @@ def fit_energy(
     key: PRNGKeyArray,
     folder: Path | None = None,
     chunk: int = 1000,
+    validate: Callable[[EnergyEnsemble], dict[str, Array]] | None = None,
 ) -> tuple[EnergyEnsemble, list[dict[str, Any]]]:
     """Train an ensemble of energies; the model, ready to sample, and the metrics of its training.
 
     Manifold negatives need the autoencoder; the anchored kind and proposal negatives need the regressor,
-    whose elites serve the members in turn.
+    whose elites serve the members in turn. `validate` measures the model after every chunk of steps.
     """
     config = config or EnergyConfig()
     _check(config, autoencoder, regressor)
     statistics, space = Statistics.of(train), Space.of(train, config.variable)
     init_key, fit_key = jax.random.split(key)
-    optimiser = optax.adam(config.learning_rate)
+    optimiser = adam(config.learning_rate, config.schedule, config.steps)
 
     def make(member_key: PRNGKeyArray, anchor: Any) -> Any:
         sizes: dict[str, Any] = {
@@ -119,7 +124,7 @@ def fit_energy(
         if config.kind == "anchored":
             energy = AnchoredEnergy(anchor, key=member_key, **sizes)
         else:
-            energy = PlainEnergy(statistics, space, key=member_key, **sizes)
+            energy = PlainEnergy(statistics, space, trunk=config.trunk, key=member_key, **sizes)
         return energy, begin(optimiser, energy)
 
     keys = jax.random.split(init_key, config.members)
@@ -147,6 +152,14 @@ def fit_energy(
         energy, moments = descend(optimiser, energy, gradient, moments)
         return (energy, moments), {"loss": loss, **metrics}
 
+    if inference is None:
+        inference = REFINE if config.kind == "anchored" else InferenceConfig()
+        if config.kind == "plain" and regressor is None:
+            inference = replace(inference, start="noise")
+
+    def assemble(state: Any) -> EnergyEnsemble:
+        return EnergyEnsemble(state[0], space, regressor, autoencoder, inference)
+
     result = fit(
         over_members(step),
         state,
@@ -154,15 +167,12 @@ def fit_energy(
         steps=config.steps,
         key=fit_key,
         chunk=chunk,
+        validate=None if validate is None else lambda state: validate(assemble(state)),
         saving=None if folder is None else Saving(folder, {**asdict(config), "data": train.checksum}),
         label=f"{config.kind} energy, {config.negatives} negatives",
         watch=("loss", "accuracy"),
     )
-    if inference is None:
-        inference = REFINE if config.kind == "anchored" else InferenceConfig()
-        if config.kind == "plain" and regressor is None:
-            inference = replace(inference, start="noise")
-    return EnergyEnsemble(result.state[0], space, regressor, autoencoder, inference), result.history
+    return assemble(result.state), result.history
 
 
 def energy_loss(
@@ -189,19 +199,32 @@ def energy_loss(
         # Chains run on a frozen copy: nothing is differentiated through them.
         rivals.append(negatives(at(frozen(energy)), seen, config.count, key=key))
     candidates = jax.lax.stop_gradient(jnp.concatenate([seen.truth[None], *rivals]))
-    values, gradients = jax.vmap(jax.value_and_grad(at(energy)))(candidates)
-    # Slopes in the units that chains move in: an anchor's own slope in raw units is 1/σ, however right it is.
-    gradients = gradients if seen.unit is None else gradients * seen.unit
-    # The tiny constant keeps the root differentiable where a gradient vanishes.
-    norms = jnp.sqrt((gradients**2).sum(axis=-1) + 1e-12)
+    values = jax.vmap(at(energy))(candidates)
     if isinstance(negatives, ProposalNegatives):
         contrast = ranking_nce(values, negatives.log_density(seen, candidates))
     else:
         contrast = info_nce(values)
-    penalty = gradient_penalty(norms, config.margin, config.reduction)
-    loss = contrast + config.penalty * penalty + config.regulariser * energy_regulariser(values)
+    loss = contrast + config.regulariser * energy_regulariser(values)
     accuracy = (values[0] < values[1:].min()).astype(jnp.float32)
-    return loss, {"contrast": contrast, "penalty": penalty, "accuracy": accuracy, "slope": norms.mean()}
+    metrics = {"contrast": contrast, "accuracy": accuracy}
+    if config.penalty:
+        norms = _slopes(at(energy), candidates, seen.unit)
+        penalty = gradient_penalty(norms, config.margin, config.reduction)
+        loss, metrics = (
+            loss + config.penalty * penalty,
+            {**metrics, "penalty": penalty, "slope": norms.mean()},
+        )
+    return loss, metrics
+
+
+def _slopes(
+    energy: StateEnergy, candidates: Float[Array, "candidates dim"], unit: Float[Array, " dim"] | None
+) -> Float[Array, " candidates"]:
+    """Gradient norms in the units that chains move in: in raw units an anchor's own slope is 1/σ."""
+    gradients = jax.vmap(jax.grad(energy))(candidates)
+    gradients = gradients if unit is None else gradients * unit
+    # The tiny constant keeps the root differentiable where a gradient vanishes.
+    return jnp.sqrt((gradients**2).sum(axis=-1) + 1e-12)
 
 
 def _check(config: EnergyConfig, autoencoder: Autoencoder | None, regressor: GaussianEnsemble | None) -> None:

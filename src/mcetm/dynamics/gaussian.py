@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from mcetm.data.normalize import Statistics
@@ -25,7 +24,7 @@ from mcetm.nn.mlp import MLP, Activation
 from mcetm.nn.scaling import InputScaling, Scaling
 from mcetm.training import EarlyStopping, Saving, fit, over_members
 from mcetm.training.batches import Batch
-from mcetm.training.optimise import begin, descend
+from mcetm.training.optimise import Schedule, adam, begin, descend
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,8 @@ class GaussianConfig:
     depth: int = 4
     activation: Activation = "silu"
     beta: float = 0.5
+    squared: bool = False
+    """Train the mean by squared errors alone: a plain MLP, whose spread means nothing."""
     scale_targets: bool = True
     """Predict the change in units of its own spread; the Kit predicts raw changes."""
     bound_weight: float = 0.001
@@ -47,7 +48,7 @@ class GaussianConfig:
     """½ · decay · ‖weight‖² per layer, as in the Kit; none by default."""
     batch_size: int = 1024
     learning_rate: float = 1e-3
-    schedule: Literal["cosine", "constant"] = "cosine"
+    schedule: Schedule = "cosine"
     steps: int = 100_000
     bootstrap: bool = False
     """Give each member its own resample of the data; otherwise they differ by initialisation and batches."""
@@ -127,11 +128,16 @@ class Gaussian(eqx.Module):
         return 0.5 * (residual**2 * jnp.exp(-log_variance) + log_variance + jnp.log(2.0 * jnp.pi)).sum()
 
     def loss(
-        self, row: Batch, *, beta: float, bound_weight: float
+        self, row: Batch, *, beta: float, bound_weight: float, squared: bool = False
     ) -> tuple[Float[Array, ""], Float[Array, " obs"]]:
-        """β-NLL of one transition with the pull on the bounds, and the absolute error in raw units."""
+        """β-NLL of one transition with the pull on the bounds, and the absolute error in raw units.
+
+        `squared` leaves the squared error alone.
+        """
         mean, log_variance = self.scaled(row.obs, row.action)
         residual = self.change_scale.normalize(row.next_obs - row.obs) - mean
+        if squared:
+            return (residual**2).mean(), jnp.abs(residual) * self.change_scale.std
         likelihood = residual**2 * jnp.exp(-log_variance) + log_variance
         weight = jax.lax.stop_gradient(jnp.exp(beta * log_variance))
         # The pull shrinks with the likelihood's own weight; at full strength it would squeeze the bounds
@@ -204,7 +210,7 @@ def fit_gaussian(
     config = config or GaussianConfig()
     statistics = Statistics.of(train)
     init_key, resample_key, fit_key = jax.random.split(key, 3)
-    optimiser = _optimiser(config)
+    optimiser = adam(config.learning_rate, config.schedule, config.steps)
 
     def make(member_key: PRNGKeyArray) -> Any:
         member = Gaussian(config, statistics, key=member_key)
@@ -246,15 +252,11 @@ def fit_gaussian(
     return GaussianEnsemble(result.state[0], jnp.argsort(score)[: config.elites]), result.history
 
 
-def _optimiser(config: GaussianConfig) -> optax.GradientTransformation:
-    if config.schedule == "cosine":
-        return optax.adam(optax.cosine_decay_schedule(config.learning_rate, config.steps))
-    return optax.adam(config.learning_rate)
-
-
 def _mean_loss(member: Gaussian, batch: Batch, config: GaussianConfig) -> tuple[Array, Array]:
     losses, errors = jax.vmap(
-        lambda row: member.loss(row, beta=config.beta, bound_weight=config.bound_weight)
+        lambda row: member.loss(
+            row, beta=config.beta, bound_weight=config.bound_weight, squared=config.squared
+        )
     )(batch)
     decay = sum(
         0.5 * decay * (layer.weight**2).sum()

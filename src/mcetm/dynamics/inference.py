@@ -29,9 +29,9 @@ from mcetm.nn.scaling import frozen
 class InferenceConfig:
     """How next states are drawn; the steps and the noise are the paper's."""
 
-    start: Literal["regressor", "noise", "middle"] = "regressor"
+    start: Literal["regressor", "noise", "uniform", "middle"] = "regressor"
     """Begin at a sample of the regressor (of its own anchor, for a member that has one), at Gaussian noise
-    (in latent space where there is one), or in the middle of the data."""
+    (in latent space where there is one), anywhere in the box of the data, or at their mean."""
     latent: Langevin | None = field(default_factory=lambda: Langevin(steps=30, noise=0.1))
     """None skips the latent stage."""
     ambient: Langevin = field(default_factory=lambda: Langevin(steps=30, noise=0.1))
@@ -108,6 +108,13 @@ class EnergyEnsemble(eqx.Module):
 
         return eqx.filter_vmap(of_member)(frozen(self.members)).mean(axis=0)
 
+    def lowest(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray
+    ) -> Float[Array, "members obs"]:
+        """Each member's own point prediction: the lowest in energy of its `count` samples."""
+        drawn = self.samples(obs, action, count, key=key)
+        return jnp.take_along_axis(drawn.next_obs, drawn.energy.argmin(axis=1)[:, None, None], axis=1)[:, 0]
+
     def select(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray
     ) -> Float[Array, " obs"]:
@@ -116,8 +123,7 @@ class EnergyEnsemble(eqx.Module):
         Each member proposes the lowest in energy of `count` samples; of these the one nearest to the others
         is returned, so that between two modes one of them is predicted and not the empty middle.
         """
-        drawn = self.samples(obs, action, count, key=key)
-        best = jnp.take_along_axis(drawn.next_obs, drawn.energy.argmin(axis=1)[:, None, None], axis=1)[:, 0]
+        best = self.lowest(obs, action, count, key=key)
         apart = jnp.abs((best[:, None] - best) / self.space.scale.std).sum(axis=(1, 2))
         return best[apart.argmin()]
 
@@ -158,10 +164,13 @@ class EnergyEnsemble(eqx.Module):
         self, member: Energy, obs: Array, action: Array, noise: Array, *, key: PRNGKeyArray
     ) -> Float[Array, " obs"]:
         """Where a chain begins; without noise at the regressor's mean."""
+        box = self.space.box
         if self.config.start == "middle":
             return jnp.zeros_like(obs)
         if self.config.start == "noise":
-            return self.space.box.clip(jax.random.normal(key, obs.shape))
+            return box.clip(jax.random.normal(key, obs.shape))
+        if self.config.start == "uniform":
+            return jax.random.uniform(key, obs.shape, minval=box.low, maxval=box.high)
         if isinstance(member, AnchoredEnergy):
             mean, std = member.anchor.predict(obs, action)
             sampled = mean + std * jax.random.normal(key, mean.shape)

@@ -74,5 +74,9 @@ class MLP(eqx.Module):
     def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
         """Apply to one example."""
         for layer in self.layers[:-1]:
-            x = _ACTIVATIONS[self.activation](layer(x))
+            x = self.activate(layer(x))
         return self.layers[-1](x)
+
+    def activate(self, x: Float[Array, " width"]) -> Float[Array, " width"]:
+        """The activation alone."""
+        return _ACTIVATIONS[self.activation](x)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mcetm.report.cells import cell
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -25,13 +27,9 @@ def show_contact(results: dict[str, Any], console: Console) -> None:
                     continue
                 cells = model[way][quantity]
                 spreads = cells["std"] or [None] * len(horizons)
-                shown = [_cell(m, s) for m, s in zip(cells["mean"], spreads, strict=True)]
+                shown = [cell(m, s) for m, s in zip(cells["mean"], spreads, strict=True)]
                 table.add_row(name, *shown, f"{model['seconds']:.0f} s" if model["seconds"] else "")
             console.print(table)
     for quantity, winners in results["winners"].items():
         said = "; ".join(f"{horizon}: {who}" for horizon, who in winners.items())
         console.print(f"least {quantity} error of point predictions, by steps ahead: {said}.")
-
-
-def _cell(mean: float, spread: float | None) -> str:
-    return f"{mean:.3g}" if spread is None else f"{mean:.3g} ± {spread:.1g}"

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import equinox as eqx
 import jax
 import optax
 
 _Model = TypeVar("_Model")
+
+
+Schedule = Literal["cosine", "constant"]
+
+
+def adam(learning_rate: float, schedule: Schedule, steps: int) -> optax.GradientTransformation:
+    """Adam whose learning rate stays, or falls to nothing over the steps."""
+    return optax.adam(
+        optax.cosine_decay_schedule(learning_rate, steps) if schedule == "cosine" else learning_rate
+    )
 
 
 def begin(optimiser: optax.GradientTransformation, model: Any) -> optax.OptState:
