@@ -72,6 +72,8 @@ def test_published_settings_are_taken() -> None:
     combo = make_config("fast", dataset="walker2d-medium", algo="combo").policy
     assert (combo.conservatism, combo.rollout.horizon, combo.rollout.real_share) == (5.0, 1, 0.5)
     assert combo.sac.cosine
+    mcetm = make_config("fast", dataset="walker2d-medium").policy
+    assert combo.rollout.capacity == mcetm.rollout.capacity, "as much is imagined whatever the horizon"
     paper = make_config("paper", dataset="hopper-medium", algo="mcetm").policy
     assert (paper.sac.temperature, paper.penalty) == (0.2, 1.5)
     assert make_config("paper", dataset="walker2d-medium", algo="mcetm").policy.sac.temperature is None
