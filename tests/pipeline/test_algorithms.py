@@ -8,17 +8,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
+from mcetm.agents.bc import BCConfig
 from mcetm.agents.iql import IQLConfig
 from mcetm.agents.sac import SACConfig
 from mcetm.agents.td3 import TD3Config
 from mcetm.cli.train import Train
+from mcetm.dynamics import World
 from mcetm.nn.members import take_members
 from mcetm.pipeline.algorithms import ALGORITHMS
 from mcetm.pipeline.config import Algo, PolicyConfig
 from mcetm.pipeline.policy import train_policies
 from mcetm.pipeline.presets import make_config
-from tests.agents.test_agents import HIGH, LOG, LOW, ROLL, world
+from tests.agents.test_agents import HIGH, LOG, LOW, ROLL, reward, world
+from tests.agents.test_rambo import ensemble
 
 SMALL = {"width": 32, "batch_size": 64, "steps": 300, "discount": 0.8, "smoothing": 0.05}
 SAC = SACConfig(actor_rate=3e-3, critic_rate=3e-3, temperature=0.01, **SMALL)
@@ -58,6 +62,30 @@ def test_it_learns_to_go_home(algo: Algo, tmp_path: Path) -> None:
         np.testing.assert_array_equal(old, new, err_msg="a finished stage is read back")
 
 
+def test_rambo_trains_a_model_for_each_seed(tmp_path: Path) -> None:
+    config = changed_policy("rambo")
+    trained = train_policies(
+        LOG, World(ensemble(), reward, count=2), "rambo", config, (LOW, HIGH), None,
+        seeds=[0, 1], folder=tmp_path, label="RAMBO",
+    )  # fmt: skip
+    losses = [line["model_loss"] for line in trained.history]
+    assert len(losses) == 2
+    assert losses[-1][0] != losses[-1][1], "each has its own"
+    assert (tmp_path / "cloned" / "metrics.jsonl").exists()
+    (light,) = (tmp_path / "light").iterdir()
+    assert any("ensemble" in name for name in load_file(light)), "the model travels with a light checkpoint"
+
+
+def changed_policy(algo: Algo) -> PolicyConfig:
+    steps = {"steps": 40}
+    return replace(
+        make_config("quick", algo=algo).policy,
+        sac=replace(SAC, **steps),
+        bc=BCConfig(width=32, batch_size=64, **steps),
+        rollout=replace(ROLL, every=20),
+    )
+
+
 def test_all_lists_of_algorithms_agree() -> None:
     names = tuple(ALGORITHMS)
     assert sorted(typing.get_args(Algo)) == sorted(names)
@@ -74,6 +102,8 @@ def test_published_settings_are_taken() -> None:
     assert combo.sac.cosine
     mcetm = make_config("fast", dataset="walker2d-medium").policy
     assert combo.rollout.capacity == mcetm.rollout.capacity, "as much is imagined whatever the horizon"
+    rambo = make_config("fast", dataset="walker2d-medium-expert", algo="rambo").policy
+    assert (rambo.adversarial, rambo.rollout.horizon, rambo.rollout.every) == (3e-4, 2, 250)
     paper = make_config("paper", dataset="hopper-medium", algo="mcetm").policy
     assert (paper.sac.temperature, paper.penalty) == (0.2, 1.5)
     assert make_config("paper", dataset="walker2d-medium", algo="mcetm").policy.sac.temperature is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
@@ -43,6 +44,19 @@ class Agent(eqx.Module):
     buffer: Buffer | None
     """None where nothing is imagined."""
     key: PRNGKeyArray
+    model: Any = None
+    """A model that this seed changes as it learns; None where all share the world's."""
+
+
+@runtime_checkable
+class Adapt(Protocol):
+    """Something that changes an agent's own model before each generation."""
+
+    def __call__(
+        self, agent: Agent, data: Batch, world: World, *, key: PRNGKeyArray
+    ) -> tuple[Agent, World, dict[str, Array]]:
+        """The agent, the world to imagine in, and metrics."""
+        ...
 
 
 def candidate_values(
@@ -86,15 +100,19 @@ def buffer_gigabytes(agents: Any) -> float:
 
 
 def refresh(
-    agent: Agent, data: tuple[Batch, World | None], config: RolloutConfig
+    agent: Agent, data: tuple[Batch, World | None], config: RolloutConfig, adapt: Adapt | None = None
 ) -> tuple[Agent, dict[str, Array]]:
-    """Imagine a new generation with the policy of the moment."""
+    """Imagine a new generation with the policy of the moment; `adapt` first changes the agent's own model."""
     batch, world = data
-    if world is None or agent.buffer is None:
+    buffer = agent.buffer
+    if world is None or buffer is None:
         return agent, {}
     key = jax.random.fold_in(jax.random.fold_in(agent.key, 1), agent.learner.done.astype(jnp.int32))
+    noted: dict[str, Array] = {}
+    if adapt is not None:
+        agent, world, noted = adapt(agent, batch, world, key=jax.random.fold_in(key, 1))
     rows, valid, metrics = roll_out(world, agent.learner.actor, batch, config, key=key)
-    return Agent(agent.learner, agent.buffer.add(rows, valid), agent.key), metrics
+    return replace(agent, buffer=buffer.add(rows, valid)), {**metrics, **noted}
 
 
 def learn(
@@ -123,7 +141,7 @@ def learn(
         targets.append(guessed)
         metrics |= {name: values.mean() for name, values in found.items()}
     learner, learned = learner.improve(minibatch, jnp.concatenate(targets), key=update_key)
-    return Agent(learner, agent.buffer, agent.key), {**metrics, **learned}
+    return replace(agent, learner=learner), {**metrics, **learned}
 
 
 def over_seeds(step: Any) -> Any:

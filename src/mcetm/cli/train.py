@@ -34,6 +34,7 @@ class Train:
         "mopo",
         "morel",
         "empo",
+        "rambo",
         "combo",
         "cql",
         "edac",

@@ -20,6 +20,7 @@ from mcetm.agents.mobile import MOBILE
 from mcetm.agents.mopo import MOPO
 from mcetm.agents.morel import MOReL
 from mcetm.agents.plain import Plain
+from mcetm.agents.rambo import Adversarial
 from mcetm.agents.sac import SAC, Regulariser
 from mcetm.agents.targets import estimate_value_floor
 from mcetm.agents.td3 import TD3
@@ -50,6 +51,10 @@ class Recipe:
     truncates: bool = True
     """Whether rollouts end where a model with a threshold is not trusted."""
     reward_scale: Callable[[Transitions], float] | None = None
+    adversarial: Callable[[PolicyConfig], Adversarial] | None = None
+    """Changes a seed's own model between generations."""
+    clones: bool = False
+    """Whether the actor starts from behaviour cloning."""
 
 
 def _sac(regulariser: Callable[[PolicyConfig], Regulariser] | None = None) -> dict[str, Any]:
@@ -107,6 +112,16 @@ ALGORITHMS: dict[str, Recipe] = {
         target=lambda config, log: EMPO(config.penalty),
         uncertainty="members",
         truncates=False,
+    ),
+    "rambo": Recipe(
+        "RAMBO",
+        "regressor",
+        **_sac(),
+        target=lambda config, log: Plain(entropy_backup=True),
+        adversarial=lambda config: Adversarial(
+            config.adversarial, updates=config.rollout.every, horizon=config.rollout.horizon
+        ),
+        clones=True,
     ),
     "combo": Recipe("COMBO", "regressor", **_sac(_conservative), target=lambda config, log: Plain()),
     "cql": Recipe("CQL", "log", **_sac(_conservative), target=lambda config, log: Plain()),

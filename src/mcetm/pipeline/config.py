@@ -29,7 +29,19 @@ from mcetm.dynamics.calibrate import Rule
 from mcetm.errors import UserError
 
 Algo = Literal[
-    "mcetm", "mcetm-td3bc", "mobile", "mopo", "morel", "empo", "combo", "cql", "edac", "td3bc", "iql", "bc"
+    "mcetm",
+    "mcetm-td3bc",
+    "mobile",
+    "mopo",
+    "morel",
+    "empo",
+    "rambo",
+    "combo",
+    "cql",
+    "edac",
+    "td3bc",
+    "iql",
+    "bc",
 ]
 _T = TypeVar("_T")
 
@@ -72,6 +84,8 @@ class PolicyConfig:
     """Weight of CQL's and COMBO's regulariser."""
     kit_compat: bool = False
     """CQL's log-sum-exp over three values at a time, as OfflineRL-Kit ships it."""
+    adversarial: float = 3e-4
+    """Weight of RAMBO's adversarial term."""
     diversity: float = 1.0
     """Weight of EDAC's regulariser."""
     evaluate_every: int = 10_000

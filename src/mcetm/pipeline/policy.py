@@ -42,8 +42,10 @@ from mcetm.training.batches import Batch
 
 # Networks, optimisers and random streams, without the imagined experience: a new generation refills that.
 _LIGHT = Light(
-    take=lambda agents: (agents.learner, agents.key),
-    put=lambda agents, part: eqx.tree_at(lambda a: (a.learner, a.key), agents, part),
+    take=lambda agents: (agents.learner, agents.key, agents.model),
+    put=lambda agents, part: eqx.tree_at(
+        lambda a: (a.learner, a.key, a.model), agents, part, is_leaf=lambda x: x is None
+    ),
 )
 
 
@@ -81,20 +83,30 @@ def train_policies(
     if recipe.reward_scale is not None:
         data = eqx.tree_at(lambda batch: batch.reward, data, data.reward * recipe.reward_scale(train))
 
-    def make(seed: Array) -> Agent:
+    adversarial = None if recipe.adversarial is None else recipe.adversarial(config)
+    cloned = None
+    if recipe.clones:
+        cloned, _ = fit_bc(train, *bounds, config.bc, seeds=numbers, folder=folder / "cloned")
+
+    def make(seed: Array, actor: Actor | None) -> Agent:
         learner_key, agent_key = jax.random.split(jax.random.key(seed))
         learner = fresh(config, statistics, *bounds, key=learner_key)
-        return make_agent(learner, world, data, config.rollout, key=agent_key)
+        if actor is not None:
+            learner = eqx.tree_at(lambda x: x.actor, learner, actor)
+        agent = make_agent(learner, world, data, config.rollout, key=agent_key)
+        if adversarial is None or world is None:
+            return agent
+        return replace(agent, model=adversarial.begin(world.model))  # pyright: ignore[reportArgumentType]
 
     step = over_seeds(lambda agent, data: learn(agent, data, algorithm, config.rollout))
-    between = over_seeds(lambda agent, data: refresh(agent, data, config.rollout))
+    between = over_seeds(lambda agent, data: refresh(agent, data, config.rollout, adversarial))
     setting = {
         "algorithm": {"name": algo, **vars(algorithm)},
         **asdict(config),
         "seeds": seeds,
         "data": train.checksum,
     }
-    make_all = eqx.filter_vmap(make)
+    make_all = lambda numbers: eqx.filter_vmap(make)(numbers, cloned)  # noqa: E731
     if world is not None:
         _state_memory(buffer_gigabytes(eqx.filter_eval_shape(make_all, numbers)), config.rollout, label)
     with Pool() as pool:

@@ -74,6 +74,21 @@ _EDAC = {
     "hopper-medium-expert": (50, 1.0),
     "walker2d-medium-expert": (10, 5.0),
 }
+# (weight, horizon) of RAMBO's official code.
+_RAMBO = {
+    "halfcheetah-random": (0.0, 5),
+    "hopper-random": (3e-4, 2),
+    "walker2d-random": (0.0, 5),
+    "halfcheetah-medium": (3e-4, 5),
+    "hopper-medium": (3e-4, 5),
+    "walker2d-medium": (0.0, 5),
+    "halfcheetah-medium-replay": (3e-4, 5),
+    "hopper-medium-replay": (3e-4, 2),
+    "walker2d-medium-replay": (0.0, 5),
+    "halfcheetah-medium-expert": (3e-4, 5),
+    "hopper-medium-expert": (3e-4, 5),
+    "walker2d-medium-expert": (3e-4, 2),
+}
 _COMBO = {
     "halfcheetah-medium": (0.5, 5),
     "hopper-medium": (5.0, 5),
@@ -256,6 +271,16 @@ def _for_task(
         weight, horizon = _COMBO.get(name, (0.5, 5))
         rollout = replace(_with_horizon(policy.rollout, horizon, literal=literal), real_share=0.5)
         policy = replace(policy, conservatism=weight, rollout=rollout)
+    if algo == "rambo":
+        weight, horizon = _RAMBO.get(name, (3e-4, 5))
+        rollout = _with_horizon(policy.rollout, horizon, literal=literal)
+        # Four times as often as others, and kept as long: five epochs of 1000 updates.
+        rollout = replace(
+            rollout, every=max(1, rollout.every // 4), retain=4 * rollout.retain, real_share=0.5
+        )
+        if not literal:
+            rollout = replace(rollout, batch=max(1, rollout.batch // 4))
+        policy = replace(policy, adversarial=weight, rollout=rollout, sac=replace(policy.sac, cosine=False))
     if algo == "mobile" and name in _MOBILE:
         weight, horizon, temperature = _MOBILE[name]
         policy = replace(

@@ -1,0 +1,142 @@
+"""RAMBO (Rigter et al., 2022): the model itself turns pessimistic, trained against the policy that uses it.
+
+Between generations the ensemble takes gradient steps that make what follows the policy's actions less
+valuable, while it goes on fitting the log. Each seed has a model of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from mcetm.agents.agent import Agent
+from mcetm.agents.critics import values
+from mcetm.agents.learner import Learner
+from mcetm.dynamics.gaussian import Gaussian, GaussianEnsemble
+from mcetm.dynamics.world import World
+from mcetm.nn.scaling import frozen
+from mcetm.training.batches import Batch
+from mcetm.training.optimise import begin, descend
+
+
+class Adversary(eqx.Module):
+    """A model that learns on, and the state of its optimiser."""
+
+    ensemble: GaussianEnsemble
+    moments: optax.OptState
+
+
+@dataclass(frozen=True)
+class Adversarial:
+    """How the model is trained against the policy; the authors' settings."""
+
+    weight: float = 3e-4
+    """Of the policy's advantage against the likelihood of the log; at 0 the model stays as it is."""
+    updates: int = 250
+    """Steps between two generations."""
+    batch_size: int = 256
+    rate: float = 3e-4
+    horizon: int = 5
+    """Steps that the policy takes before it starts from the log again."""
+    beta: float = 0.5
+    bound_weight: float = 0.001
+    """As in the training of the ensemble."""
+
+    def begin(self, ensemble: GaussianEnsemble) -> Adversary:
+        """Before the first step."""
+        return Adversary(ensemble, begin(optax.adam(self.rate), ensemble.members))
+
+    def __call__(
+        self, agent: Agent, data: Batch, world: World, *, key: PRNGKeyArray
+    ) -> tuple[Agent, World, dict[str, Array]]:
+        """Train the agent's model; the world with it, and how well it still fits the log."""
+        if self.weight == 0.0:
+            return agent, world, {}
+
+        def step(carry: tuple[Adversary, Array], inputs: tuple[Array, PRNGKeyArray]) -> Any:
+            adversary, obs = carry
+            index, step_key = inputs
+            start_key, row_key, play_key = jax.random.split(step_key, 3)
+            starts = data.draw(self.batch_size, key=start_key).obs
+            obs = jnp.where(index % self.horizon == 0, starts, obs)
+            rows = data.draw(self.batch_size, key=row_key)
+            action, following, advantage = self.play(
+                agent.learner, adversary.ensemble, world, obs, key=play_key
+            )
+            loss = lambda members: self.loss(  # noqa: E731
+                GaussianEnsemble(members, adversary.ensemble.elites), rows, obs, action, following, advantage
+            )
+            (_, fit), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(adversary.ensemble.members)
+            members, moments = descend(
+                optax.adam(self.rate), adversary.ensemble.members, gradient, adversary.moments
+            )
+            ensemble = GaussianEnsemble(members, adversary.ensemble.elites)
+            return (Adversary(ensemble, moments), following), fit
+
+        draw_key, loop_key = jax.random.split(key)
+        arrays, static = eqx.partition(agent.model, eqx.is_array)
+
+        def body(carry: tuple[Any, Array], inputs: tuple[Array, PRNGKeyArray]) -> Any:
+            (adversary, obs), fit = step((eqx.combine(carry[0], static), carry[1]), inputs)
+            return (eqx.filter(adversary, eqx.is_array), obs), fit
+
+        first = (arrays, data.draw(self.batch_size, key=draw_key).obs)
+        numbered = (jnp.arange(self.updates), jax.random.split(loop_key, self.updates))
+        (arrays, _), fits = jax.lax.scan(body, first, numbered)
+        adversary: Adversary = eqx.combine(arrays, static)
+        world = eqx.tree_at(lambda w: w.model, world, frozen(adversary.ensemble))
+        return replace(agent, model=adversary), world, {"model_loss": fits.mean()}
+
+    def play(
+        self,
+        learner: Learner,
+        ensemble: GaussianEnsemble,
+        world: World,
+        obs: Float[Array, "rows obs"],
+        *,
+        key: PRNGKeyArray,
+    ) -> tuple[Float[Array, "rows action"], Float[Array, "rows obs"], Float[Array, " rows"]]:
+        """The policy's actions, next states sampled for them, and their standardised advantages."""
+
+        def one(obs: Array, key: PRNGKeyArray) -> tuple[Array, Array, Array]:
+            act_key, draw_key = jax.random.split(key)
+            action = learner.actor.sample(obs, key=act_key)[0]
+            following = ensemble.sample(obs, action, key=draw_key)
+            best = values(learner.critics, following, learner.actor.mode(following)).min()
+            value = jnp.where(world.ends(obs, action, following), 0.0, best)
+            gain = world.reward(obs, action, following) + learner.config.discount * value
+            return action, following, gain - values(learner.critics, obs, action).min()
+
+        action, following, advantage = jax.vmap(one)(obs, jax.random.split(key, obs.shape[0]))
+        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-6)
+        return jax.lax.stop_gradient((action, following, advantage))
+
+    def loss(
+        self,
+        ensemble: GaussianEnsemble,
+        rows: Batch,
+        obs: Float[Array, "rows obs"],
+        action: Float[Array, "rows action"],
+        following: Float[Array, "rows obs"],
+        advantage: Float[Array, " rows"],
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """Weight · E[log p(s'|s, a) · advantage] + the loss on the log, and the latter alone."""
+
+        def log_mixture(obs: Array, action: Array, following: Array) -> Array:
+            densities = -ensemble.energy(obs, action, following)
+            return jax.nn.logsumexp(densities) - jnp.log(float(ensemble.elites.shape[0]))
+
+        against = (jax.vmap(log_mixture)(obs, action, following) * advantage).mean()
+
+        def on_log(member: Gaussian) -> Array:
+            found = lambda row: member.loss(row, beta=self.beta, bound_weight=self.bound_weight)[0]  # noqa: E731
+            return jax.vmap(found)(rows).mean()
+
+        fit = eqx.filter_vmap(on_log)(ensemble.members).sum()
+        return self.weight * against + fit, fit
