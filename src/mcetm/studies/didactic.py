@@ -122,9 +122,9 @@ def _rivals(
 
 def _quick() -> DidacticConfig:
     steps = {
-        "mlp": 8000,
+        "mlp": 14_000,
         "gaussian": 7000,
-        "diffusion": 8000,
+        "diffusion": 11_000,
         "standard": 2000,
         "plain": 1800,
         "anchored": 1000,
