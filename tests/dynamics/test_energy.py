@@ -225,6 +225,43 @@ def test_descent_never_ends_above_its_start() -> None:
     assert bool((results[True] < results[False] - 1e-3).any())
 
 
+def test_a_trunk_sees_the_pair_alone_and_is_evaluated_once_for_all_candidates() -> None:
+    log = circle_log()
+    statistics, space = Statistics.of(log), Space.of(log)
+    energy = PlainEnergy(statistics, space, width=8, depth=1, trunk=2, key=jax.random.key(0))
+    assert energy.trunk is not None
+    assert energy.trunk.layers[0].weight.shape[1] == log.obs_dim + log.action_dim
+    obs, action = jnp.asarray(log.obs[0]), jnp.asarray(log.action[0])
+    at = jax.vmap(lambda s: energy(obs, action, s))
+    candidates = jnp.asarray(log.next_obs[:50])
+    products = str(jax.make_jaxpr(at)(candidates)).count("f32[50,8]")
+    without = PlainEnergy(statistics, space, width=8, depth=3, key=jax.random.key(0))
+    every = str(jax.make_jaxpr(jax.vmap(lambda s: without(obs, action, s)))(candidates)).count("f32[50,8]")
+    assert products < every
+    # (s, a) still matters: another pair has other energies.
+    assert not np.allclose(at(candidates), jax.vmap(lambda s: energy(obs + 1.0, action, s))(candidates))
+
+
+def test_each_member_takes_its_lowest_sample_from_starts_all_over_the_box() -> None:
+    log = circle_log()
+    space = Space.of(log)
+    members = eqx.filter_vmap(lambda k: PlainEnergy(Statistics.of(log), space, width=8, depth=1, key=k))(
+        jax.random.split(jax.random.key(0), 3)
+    )
+    still = InferenceConfig(start="uniform", latent=None, ambient=Langevin(steps=0))
+    model = EnergyEnsemble(members, space, config=still)
+    obs, action, key = jnp.asarray(log.obs[0]), jnp.asarray(log.action[0]), jax.random.key(1)
+    drawn, lowest = model.samples(obs, action, 400, key=key), model.lowest(obs, action, 400, key=key)
+    energies = jax.vmap(lambda s: model.energy(obs, action, s))(lowest)
+    np.testing.assert_allclose(jnp.diagonal(energies), drawn.energy.min(axis=1), rtol=1e-4, atol=1e-5)
+    x = jax.vmap(lambda s: space.enter(obs, s))(drawn.next_obs.reshape(-1, log.obs_dim))
+    share = (x - space.box.low) / (space.box.high - space.box.low)
+    np.testing.assert_allclose(jnp.quantile(share, jnp.array([0.0, 0.5, 1.0]), axis=0)[1], 0.5, atol=0.06)
+    assert float(share.min()) >= -1e-4
+    assert float(share.max()) <= 1.0001
+    assert float(share.max() - share.min()) > 0.95
+
+
 def test_both_modes_are_sampled_where_a_gaussian_averages() -> None:
     log = two_mode_log()
     train, holdout = log.split(0.1)

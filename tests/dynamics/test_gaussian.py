@@ -65,6 +65,16 @@ def test_beta_1_has_the_gradient_of_plain_regression_on_the_mean() -> None:
     )
 
 
+def test_squared_errors_leave_the_spread_alone() -> None:
+    member, row = one(), jax.tree_util.tree_map(lambda x: x[3], Batch.of(linear_log()))
+    loss = lambda m: m.loss(row, beta=0.5, bound_weight=0.1, squared=True)[0]  # noqa: E731
+    residual = member.change_scale.normalize(row.next_obs - row.obs) - member.scaled(row.obs, row.action)[0]
+    assert float(loss(member)) == pytest.approx(float((residual**2).mean()))
+    gradient = eqx.filter_grad(loss)(member)
+    assert float(jnp.abs(gradient.network.layers[-1].weight[2:]).max()) == 0.0
+    assert float(jnp.abs(gradient.max_log_variance).max()) == 0.0
+
+
 def test_it_learns_mean_and_spread() -> None:
     train, holdout = linear_log().split(0.2)
     config = replace(SMALL, steps=5000, learning_rate=5e-3)

@@ -151,14 +151,17 @@ def tiny() -> LandscapeConfig:
     )
 
 
+@pytest.mark.usefixtures("hasty_compiler")
 def test_the_study_writes_what_it_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(landscape.PRESETS, "quick", tiny)
+    two = ("standard ETM", "MC-ETM")  # every model is trained alike, and each takes seconds to compile
+    monkeypatch.setattr(landscape, "MODELS", {name: landscape.MODELS[name] for name in two})
     command = ["study", "landscape", "--state-dim", "5", "--action-dim", "3", "--out", str(tmp_path)]
     assert main(command) == 0
     said = capsys.readouterr().out
-    assert all(name in said for name in ("standard ETM", "MC-ETM", "anchored ETM", "along the normal"))
+    assert all(name in said for name in ("standard ETM", "MC-ETM", "along the normal"))
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["config"]["state_dim"] == 5
     for model in results["models"].values():

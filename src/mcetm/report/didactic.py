@@ -48,7 +48,7 @@ def show_didactic(results: dict[str, Any], console: Console) -> None:
             table.add_row(name, *cells, *costs)
         console.print(table)
     models = results["models"]
-    for name in ("standard ETM", "MC-ETM", "anchored ETM"):
+    for name in (name for name in models if name.endswith("ETM")):
         near = {rival: model["point"]["near"]["mean"] for rival, model in models.items()}
         shares = (
             f"{near[name] / near[rival]:.2f} × that of the {rival}"
