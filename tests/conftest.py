@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,15 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(home / "minari"))
     monkeypatch.setenv("MCETM_D4RL_URL", "http://127.0.0.1:9")  # nothing listens there
     monkeypatch.delenv("MCETM_DATA", raising=False)
+    monkeypatch.setenv("COLUMNS", "160")  # tables are as wide wherever the tests run
+
+
+@pytest.fixture
+def hasty_compiler() -> Iterator[None]:
+    """Compile with few optimisations: small programs take longer to compile than to run."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture
