@@ -75,7 +75,8 @@ class Embedding(eqx.Module):
             foot = start[chords] + jnp.clip(share, 0.0, 1.0)[:, None] * step[chords]
             return jnp.sqrt(((point - foot) ** 2).sum(axis=-1).min())
 
-        return jax.lax.map(one, points.reshape(-1, points.shape[-1])).reshape(points.shape[:-1])
+        rows = points.reshape(-1, points.shape[-1])
+        return jax.lax.map(one, rows, batch_size=64).reshape(points.shape[:-1])
 
 
 def _unit(vector: Float[Array, " dim"]) -> Float[Array, " dim"]:
