@@ -30,12 +30,20 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     monkeypatch.setenv("COLUMNS", "160")  # tables are as wide wherever the tests run
 
 
-@pytest.fixture
-def hasty_compiler() -> Iterator[None]:
-    """Compile with few optimisations: small programs take longer to compile than to run."""
-    jax.config.update("jax_disable_most_optimizations", True)
+@pytest.fixture(autouse=True)
+def _hasty_compiler(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Small programs take longer to compile than to run; tests marked `thorough` compile as users do."""
+    hasty = request.node.get_closest_marker("thorough") is None
+    jax.config.update("jax_disable_most_optimizations", hasty)
     yield
     jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget_programs() -> Iterator[None]:
+    """Compiled programs of a finished module would only fill the memory."""
+    yield
+    jax.clear_caches()
 
 
 @pytest.fixture

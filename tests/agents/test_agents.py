@@ -37,8 +37,6 @@ from mcetm.nn.members import take_members
 from mcetm.nn.scaling import Scaling
 from mcetm.training.batches import Batch
 
-pytestmark = pytest.mark.usefixtures("hasty_compiler")
-
 LOW, HIGH = jnp.array([-1.0]), jnp.array([1.0])
 
 

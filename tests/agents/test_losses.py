@@ -22,8 +22,6 @@ from mcetm.agents.td3 import TD3, TD3Config
 from mcetm.nn.members import take_members
 from mcetm.training.batches import Batch
 
-pytestmark = pytest.mark.usefixtures("hasty_compiler")
-
 LOW, HIGH = jnp.array([-2.0, -1.0]), jnp.array([2.0, 1.0])
 HALF = np.array([2.0, 1.0])
 RNG = np.random.default_rng(0)

@@ -18,8 +18,6 @@ from mcetm.dynamics import Gaussian, GaussianConfig, GaussianEnsemble, World
 from mcetm.training.batches import Batch
 from tests.agents.test_agents import DATA, LOG, ROLL, reward, sac
 
-pytestmark = pytest.mark.usefixtures("hasty_compiler")
-
 
 def ensemble() -> GaussianEnsemble:
     make = lambda key: Gaussian(GaussianConfig(width=8, depth=1), Statistics.of(LOG), key=key)  # noqa: E731

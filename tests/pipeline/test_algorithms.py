@@ -24,8 +24,6 @@ from mcetm.pipeline.presets import make_config
 from tests.agents.test_agents import HIGH, LOG, LOW, ROLL, reward, world
 from tests.agents.test_rambo import ensemble
 
-pytestmark = pytest.mark.usefixtures("hasty_compiler")
-
 SMALL = {"width": 32, "batch_size": 64, "steps": 300, "discount": 0.8, "smoothing": 0.05}
 SAC = SACConfig(actor_rate=3e-3, critic_rate=3e-3, temperature=0.01, **SMALL)
 CONFIG = PolicyConfig(

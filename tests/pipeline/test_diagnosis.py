@@ -4,7 +4,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from jax import Array
 
 import mcetm
@@ -14,8 +13,6 @@ from mcetm.dynamics import Threshold, World
 from mcetm.dynamics.samples import Samples
 from mcetm.pipeline.diagnosis import _settled, diagnose
 from mcetm.tasks import get_task
-
-pytestmark = pytest.mark.usefixtures("hasty_compiler")
 
 
 class TruePendulum(eqx.Module):

@@ -156,7 +156,6 @@ def test_a_run_is_complete_and_one_killed_in_its_stages_is_the_same(tmp_path: Pa
         np.testing.assert_array_equal(array, second[name], err_msg=name)
 
 
-@pytest.mark.usefixtures("hasty_compiler")
 def test_a_run_goes_on_elsewhere_from_its_light_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -185,7 +184,6 @@ def test_a_run_goes_on_elsewhere_from_its_light_checkpoint(
     assert [line["step"] for line in run.outcomes[0].history] == [10, 20]
 
 
-@pytest.mark.usefixtures("hasty_compiler")
 def test_experience_beyond_the_allowed_memory_is_refused(tmp_path: Path) -> None:
     log, folder = write_log(tmp_path / "log.hdf5"), tmp_path / "run"
     config = changed(tiny(str(log), algo="mopo", seeds=1), ["policy.rollout.memory=1e-6"])
@@ -213,7 +211,6 @@ def test_the_quick_table_names_what_it_compares() -> None:
     assert [name for name, _, _ in _lines(make_config("quick", algo="mopo"))] == ["MOPO"]
 
 
-@pytest.mark.usefixtures("hasty_compiler")
 def test_a_log_without_a_task_trains_and_says_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -272,7 +269,6 @@ def test_a_configuration_that_is_none_is_refused(tmp_path: Path, content: str, w
         read_config(tmp_path / "config.json")
 
 
-@pytest.mark.usefixtures("hasty_compiler")
 def test_an_earlier_runs_models_are_read_from_there_and_missing_ones_trained_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,6 +328,7 @@ def test_published_settings_reach_their_algorithms() -> None:
         make_config("slow")
 
 
+@pytest.mark.thorough
 def test_mcetm_beats_the_data_and_cloning_on_the_pendulum(tmp_path: Path) -> None:
     """The main job at a smaller size: the margin is hundreds, the spread over seeds is tens."""
     quick = make_config("quick", seeds=2)

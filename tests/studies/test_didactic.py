@@ -116,7 +116,6 @@ def tiny() -> DidacticConfig:
     return DidacticConfig(rivals, seeds=2, grid=16, starts=2)
 
 
-@pytest.mark.usefixtures("hasty_compiler")
 def test_the_study_writes_what_it_found_and_goes_on_after_finished_models(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

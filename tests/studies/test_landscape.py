@@ -151,7 +151,6 @@ def tiny() -> LandscapeConfig:
     )
 
 
-@pytest.mark.usefixtures("hasty_compiler")
 def test_the_study_writes_what_it_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -48,6 +48,7 @@ def test_a_member_learns_the_same_alone_as_in_company() -> None:
         np.testing.assert_allclose(a[:1], b, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.thorough
 def test_a_killed_job_resumes_bit_for_bit(tmp_path: Path) -> None:
     steps = 1500
     command = [sys.executable, "-m", "tests.training.toy", str(tmp_path / "killed"), str(steps)]
