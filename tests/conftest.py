@@ -34,6 +34,8 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
 def _hasty_compiler(request: pytest.FixtureRequest) -> Iterator[None]:
     """Small programs take longer to compile than to run; tests marked `thorough` compile as users do."""
     hasty = request.node.get_closest_marker("thorough") is None
+    if not hasty:
+        jax.clear_caches()  # it may hold the same programs, compiled in haste
     jax.config.update("jax_disable_most_optimizations", hasty)
     yield
     jax.config.update("jax_disable_most_optimizations", False)
