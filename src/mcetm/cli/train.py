@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, arg
 
+from mcetm.pipeline.names import Algo
+
 if TYPE_CHECKING:
     from mcetm.pipeline.config import TrainConfig
 
@@ -27,21 +29,7 @@ class Train:
     task: Name = None
     """Task the data belong to, where the source does not say; without one returns are not measured."""
 
-    algo: Literal[
-        "mcetm",
-        "mcetm-td3bc",
-        "mobile",
-        "mopo",
-        "morel",
-        "empo",
-        "rambo",
-        "combo",
-        "cql",
-        "edac",
-        "td3bc",
-        "iql",
-        "bc",
-    ] = "mcetm"
+    algo: Algo = "mcetm"
     """The algorithm."""
 
     preset: Literal["quick", "fast", "paper", "paper-empo"] = "quick"

@@ -27,22 +27,8 @@ from mcetm.dynamics import (
 )
 from mcetm.dynamics.calibrate import Rule
 from mcetm.errors import UserError
+from mcetm.pipeline.names import Algo
 
-Algo = Literal[
-    "mcetm",
-    "mcetm-td3bc",
-    "mobile",
-    "mopo",
-    "morel",
-    "empo",
-    "rambo",
-    "combo",
-    "cql",
-    "edac",
-    "td3bc",
-    "iql",
-    "bc",
-]
 _T = TypeVar("_T")
 
 
