@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 from types import TracebackType
 
 import numpy as np
 
+from mcetm.envs.collection import available_cores
 from mcetm.envs.simulate import Block, run_block
 from mcetm.envs.simulator import Simulator
 from mcetm.errors import UserError
@@ -19,7 +19,7 @@ class Pool:
 
     def __init__(self, processes: int | None = None) -> None:
         """Half of the cores by default: the others belong to what is being evaluated."""
-        self._processes = (os.cpu_count() or 1) // 2 if processes is None else processes
+        self._processes = available_cores() // 2 if processes is None else processes
         self._simulators: list[Simulator] = []
 
     def __enter__(self) -> Pool:
