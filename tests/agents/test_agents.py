@@ -109,7 +109,7 @@ def test_a_generation_follows_the_world_and_stops_where_it_must() -> None:
     edge = world(
         termination=lambda s: s[..., 0] > 1.0, threshold=Threshold(jnp.full(3, 1.5)), rollout_rule="selected"
     )
-    rows, valid, metrics = roll_out(edge, sac().actor, DATA, replace(ROLL, batch=200), key=jax.random.key(0))
+    rows, valid, metrics = roll_out(edge, sac(), DATA, replace(ROLL, batch=200), key=jax.random.key(0))
     obs, after = np.asarray(rows.obs[:, 0]), rows.after
     np.testing.assert_allclose(
         after.next_obs[:, 0], obs + 0.5 * np.asarray(rows.action[:, 0]), rtol=1e-4, atol=1e-5
@@ -136,7 +136,7 @@ def held(agent: Agent) -> Buffer:
 
 def test_the_ring_is_filled_and_overwritten_and_gives_valid_rows_only() -> None:
     agent = make_agent(sac(), world(), DATA, ROLL, key=jax.random.key(0))
-    rows, valid, _ = roll_out(world(), agent.learner.actor, DATA, ROLL, key=jax.random.key(1))
+    rows, valid, _ = roll_out(world(), agent.learner, DATA, ROLL, key=jax.random.key(1))
     buffer = held(agent)
     assert int(buffer.count) == 0
     seen: list[set[float]] = []
@@ -268,6 +268,18 @@ def test_cloning_learns_the_logs_actions() -> None:
     assert float(take_members(actors, 1).mode(jnp.array([1.0]))[0]) == pytest.approx(-np.tanh(1.0), abs=0.15)
 
 
+def test_cloning_by_samples_narrows_a_policy() -> None:
+    obs = np.linspace(-2, 2, 200)[:, None]
+    log = Transitions.from_arrays(
+        obs, np.tanh(-obs), np.zeros(200), obs, np.zeros(200, bool), np.ones(200, bool)
+    )
+    config = BCConfig(width=16, depth=1, batch_size=64, learning_rate=1e-2, steps=300, sampled=True)
+    actors, _ = fit_bc(log, LOW, HIGH, config, seeds=jnp.array([0]), chunk=100)
+    mean, log_std = take_members(actors, 0).distribution(jnp.array([0.5]))
+    assert float(jnp.tanh(mean[0])) == pytest.approx(-np.tanh(0.5), abs=0.15)
+    assert float(log_std[0]) < -1.5, "a fresh one has about 0"
+
+
 def test_a_saved_policy_acts_like_its_actor(tmp_path: Path) -> None:
     actor = Actor(
         Scaling(jnp.array([1.0]), jnp.array([3.0])),
@@ -307,7 +319,7 @@ def test_an_empty_buffer_is_shaped_like_what_comes() -> None:
 def test_morel_halts_where_the_model_is_unknown() -> None:
     edge = world(threshold=Threshold(jnp.full(3, 1.0)), rollout_rule="selected")
     agent = make_agent(sac(), edge, DATA, ROLL, key=jax.random.key(0))
-    rows, _, _ = roll_out(edge, agent.learner.actor, DATA, ROLL, key=jax.random.key(1))
+    rows, _, _ = roll_out(edge, agent.learner, DATA, ROLL, key=jax.random.key(1))
     keys = jax.random.split(jax.random.key(2), rows.obs.shape[0])
     target = jax.vmap(lambda row, k: MOReL(-7.0).target(agent.learner, row, key=k)[0])(rows, keys)
     value = jax.vmap(lambda s, k: agent.learner.next_value(s, key=k))(rows.after.next_obs, keys)

@@ -170,6 +170,14 @@ def test_td3_smooths_its_target_action() -> None:
     assert float(learner.next_value(obs, key=key)) == pytest.approx(wanted, rel=1e-4)
 
 
+def test_td3_rolls_out_with_the_noise_of_its_targets_not_the_actors_untrained_spread() -> None:
+    learner, obs = td3(noise=0.2, noise_clip=0.5), DATA.obs[0]
+    actions = jax.vmap(lambda k: learner.act(obs, key=k))(jax.random.split(jax.random.key(0), 2000))
+    off = np.asarray((actions - learner.actor.mode(obs)) / HALF)
+    assert np.abs(off).max() <= 0.5 + 1e-5
+    assert off.std(axis=0) == pytest.approx(0.2 * np.ones(off.shape[1]), rel=0.1)
+
+
 def test_td3_moves_actor_and_slow_copies_every_other_time() -> None:
     learner = td3()
     heads = [learner]
@@ -259,6 +267,8 @@ def test_iqls_value_critic_and_actor_follow_the_published_losses() -> None:
     np.testing.assert_allclose(moved[clear], -1e-3 * np.sign(slope)[clear], rtol=2e-2)
     # No row of this log follows another: each is an episode.
     assert reward_scale(LOG) == pytest.approx(1000.0 / float(np.ptp(LOG.reward)), rel=1e-4)
+    one = Transitions.from_arrays(*(np.ones((1, n)) for n in (3, 2)), [1.0], np.ones((1, 3)), [True])
+    assert reward_scale(one) == 1.0, "one episode has no range"
 
 
 def test_critics_are_taught_by_squared_errors_summed_over_critics() -> None:

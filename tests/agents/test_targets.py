@@ -63,6 +63,7 @@ def test_it_is_the_papers_equation(
     weight=st.floats(0, 5),
     floor=st.sampled_from([0.0, -20.0, -200.0]),
     reward=st.floats(-9, -0.1),
+    spread_of=st.sampled_from(["values", "ends"]),
 )
 @settings(max_examples=80, deadline=None)
 def test_truncating_never_raises_a_target(
@@ -73,12 +74,22 @@ def test_truncating_never_raises_a_target(
     weight: float,
     floor: float,
     reward: float,
+    spread_of: str,
 ) -> None:
     """With rewards that are all negative too, and whatever the penalty."""
-    options = {"ended": ended, "weight": weight, "floor": floor, "reward": reward}
+    options = {"ended": ended, "weight": weight, "floor": floor, "reward": reward, "spread_of": spread_of}
     before = target(values, distrusted=distrusted, **options)
     after = target(values, distrusted=distrusted | more, **options)
     assert after <= before + 1e-4
+
+
+def test_members_that_disagree_about_an_end_are_spread_only_if_ends_count() -> None:
+    values, ended = np.full((3, 4), 100.0, np.float32), np.zeros((3, 4), bool)
+    ended[0] = True
+    mean = 1.0 + 0.9 * 200.0 / 3
+    assert target(values, ended=ended, weight=0.1) == pytest.approx(mean)
+    spread = np.std([0.0, 100.0, 100.0], ddof=1)
+    assert target(values, ended=ended, weight=0.1, spread_of="ends") == pytest.approx(mean - 0.1 * spread)
 
 
 def test_a_truncation_worth_0_would_be_the_best_of_bad_outcomes() -> None:

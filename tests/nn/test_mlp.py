@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mcetm.data import Normalizer
-from mcetm.nn.mlp import MLP, Linear
+from mcetm.nn.mlp import MLP, Initialisation, Linear
 from mcetm.nn.scaling import Scaling
 
 
@@ -18,12 +18,29 @@ def test_it_is_the_composition_it_says_it_is() -> None:
     np.testing.assert_allclose(network(jnp.asarray(x)), expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("initialisation", ["uniform", "truncated-normal"])
-def test_initial_spreads(initialisation: str) -> None:
-    layer = Linear(400, 300, initialisation=initialisation, key=jax.random.key(0))  # pyright: ignore[reportArgumentType]
-    expected = 1 / 20 / np.sqrt(3) if initialisation == "uniform" else 0.5 / 20 * 0.8796
-    assert np.std(layer.weight) == pytest.approx(expected, rel=0.02)
-    assert np.any(layer.bias) == (initialisation == "uniform")
+@pytest.mark.parametrize(
+    ("initialisation", "spread"),
+    [
+        ("uniform", 1 / 20 / np.sqrt(3)),
+        ("truncated-normal", 0.5 / 20 * 0.8796),
+        ("small-end", 0.5 / 20 * 0.8796),
+        ("orthogonal", np.sqrt(2) / 20),
+    ],
+)
+def test_initial_spreads(initialisation: Initialisation, spread: float) -> None:
+    layer = Linear(400, 300, initialisation=initialisation, key=jax.random.key(0))
+    assert np.std(layer.weight) == pytest.approx(spread, rel=0.02)
+    if initialisation != "uniform":
+        np.testing.assert_allclose(layer.bias, 0.1 if initialisation == "small-end" else 0.0)
+    if initialisation == "orthogonal":
+        np.testing.assert_allclose(layer.weight @ layer.weight.T, 2 * np.eye(300), atol=1e-4)
+
+
+def test_a_small_end_is_small_at_the_end_only() -> None:
+    network = MLP(3, 2, width=50, depth=1, initialisation="small-end", key=jax.random.key(0))
+    assert np.abs(network.layers[1].weight).max() <= 3e-3
+    assert np.abs(network.layers[1].bias).max() <= 3e-3
+    assert np.abs(network.layers[0].weight).max() > 0.1
 
 
 def test_a_network_of_depth_0_is_linear() -> None:

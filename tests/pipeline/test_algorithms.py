@@ -104,6 +104,27 @@ def test_published_settings_are_taken() -> None:
     assert combo.rollout.capacity == mcetm.rollout.capacity, "as much is imagined whatever the horizon"
     rambo = make_config("fast", dataset="walker2d-medium-expert", algo="rambo").policy
     assert (rambo.adversarial, rambo.rollout.horizon, rambo.rollout.every) == (3e-4, 2, 250)
+    steps = [make_config("paper", algo=algo).policy.sac.steps for algo in ("cql", "combo", "rambo", "edac")]
+    assert steps == [1_000_000, 1_000_000, 2_000_000, 3_000_000]
+    assert edac.sac.critic_initialisation == "small-end"
+    on_td3 = make_config("paper", dataset="hopper-medium", algo="mcetm-td3bc")
+    assert (on_td3.policy.penalty, on_td3.models.calibration.absolute) == (1.5, -5.0)
     paper = make_config("paper", dataset="hopper-medium", algo="mcetm").policy
     assert (paper.sac.temperature, paper.penalty) == (0.2, 1.5)
     assert make_config("paper", dataset="walker2d-medium", algo="mcetm").policy.sac.temperature is None
+
+
+def test_empos_published_chain_falls_short_of_a_large_change_and_a_long_one_does_not() -> None:
+    towards = lambda target: lambda x: 5.0 * jnp.abs(x - target).sum()  # noqa: E731
+    reached = {}
+    for algo in ("empo", "empo-official"):
+        chain = make_config("fast", dataset="hopper-medium", algo=algo).models.inference
+        assert chain is not None
+        keys = jax.random.split(jax.random.key(0), 500)
+        ends = [
+            jax.vmap(lambda k, t=target, c=chain.ambient: c(towards(t), jnp.zeros(1), key=k))(keys)
+            for target in (0.1, 0.9)
+        ]
+        reached[algo] = [float(end.mean()) for end in ends]
+    np.testing.assert_allclose(reached["empo"], [0.1, 0.9], atol=0.01)
+    np.testing.assert_allclose(reached["empo-official"], [0.094, 0.254], atol=0.02)

@@ -317,8 +317,12 @@ def test_published_settings_reach_their_algorithms() -> None:
     assert (paper.policy.penalty, paper.models.calibration.absolute) == (1.5, -5.0)
     assert (paper.policy.value_floor, paper.policy.sac.steps) == (0.0, 3_000_000)
     assert paper.models.autoencoder.latent_dim == 5
-    mobile = make_config("fast", dataset="walker2d-medium-replay", algo="mobile")
+    mobile = make_config("paper", dataset="walker2d-medium-replay", algo="mobile")
     assert (mobile.policy.penalty, mobile.policy.rollout.horizon) == (0.5, 1)
+    ours = make_config("fast", dataset="walker2d-medium-replay").policy.rollout
+    for algo in ("mobile", "mopo"):
+        theirs = make_config("fast", dataset="walker2d-medium-replay", algo=algo).policy.rollout
+        assert theirs == ours, "fast imagines alike for all three"
     assert (
         make_config("fast", dataset="data/hopper_medium-v2.hdf5", algo="mobile").policy.sac.temperature == 0.2
     )

@@ -86,7 +86,7 @@ def make_agent(
         return Agent(learner, None, key)
 
     def example(data: Batch, key: PRNGKeyArray) -> Experience:
-        action, _ = learner.actor.sample(data.obs[0], key=key)
+        action = learner.act(data.obs[0], key=key)
         return Experience(data.obs[0], action, world.imagine(data.obs[0], action, key=key))
 
     shapes = eqx.filter_eval_shape(example, data, key)
@@ -111,7 +111,7 @@ def refresh(
     noted: dict[str, Array] = {}
     if adapt is not None:
         agent, world, noted = adapt(agent, batch, world, key=jax.random.fold_in(key, 1))
-    rows, valid, metrics = roll_out(world, agent.learner.actor, batch, config, key=key)
+    rows, valid, metrics = roll_out(world, agent.learner, batch, config, key=key)
     return replace(agent, buffer=buffer.add(rows, valid)), {**metrics, **noted}
 
 

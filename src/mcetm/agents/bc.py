@@ -23,13 +23,15 @@ from mcetm.training.optimise import begin, descend
 
 @dataclass(frozen=True)
 class BCConfig:
-    """Least squares on the mode of the policy."""
+    """Least squares between the policy's actions and the log's."""
 
     width: int = 256
     depth: int = 2
     batch_size: int = 256
     learning_rate: float = 3e-4
     steps: int = 100_000
+    sampled: bool = False
+    """On samples instead of the mode: this also teaches a stochastic policy how little to spread."""
 
 
 def fit_bc(
@@ -54,11 +56,16 @@ def fit_bc(
 
     def one(state: Any, data: Batch, index: Array) -> tuple[Any, dict[str, Array]]:
         actor, moments, seed_key = state
-        batch = data.draw(config.batch_size, key=jax.random.fold_in(seed_key, index))
+        batch_key = jax.random.fold_in(seed_key, index)
+        batch = data.draw(config.batch_size, key=batch_key)
 
         def loss(actor: Actor) -> Array:
-            off = lambda o, a: actor.unit(actor.mode(o)) - actor.unit(a)  # noqa: E731
-            return (jax.vmap(off)(batch.obs, batch.action) ** 2).mean()
+            def off(obs: Array, action: Array, key: PRNGKeyArray) -> Array:
+                own = actor.sample(obs, key=key)[0] if config.sampled else actor.mode(obs)
+                return actor.unit(own) - actor.unit(action)
+
+            keys = jax.random.split(jax.random.fold_in(batch_key, 1), config.batch_size)
+            return (jax.vmap(off)(batch.obs, batch.action, keys) ** 2).mean()
 
         value, gradient = eqx.filter_value_and_grad(loss)(actor)
         actor, moments = descend(optimiser, actor, gradient, moments)

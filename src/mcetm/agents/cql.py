@@ -38,6 +38,8 @@ class Conservative:
         pushed = jax.vmap(lambda o, following, k: self._soft_maximum(critics, actor, o, following, key=k))(
             batch.obs, batch.next_obs, keys
         )
+        if batch.real == 0:
+            return self.weight * pushed.mean(axis=0).sum()
         known = batch.obs[: batch.real], batch.action[: batch.real]
         shown = jax.vmap(lambda o, a: values(critics, o, a))(*known)
         return self.weight * (pushed.mean(axis=0) - shown.mean(axis=0)).sum()

@@ -11,7 +11,7 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.agents.learner import Minibatch
-from mcetm.nn.mlp import MLP
+from mcetm.nn.mlp import MLP, Initialisation
 from mcetm.nn.scaling import InputScaling
 from mcetm.training.optimise import descend
 
@@ -29,10 +29,22 @@ class Critic(eqx.Module):
         return self.network(self.inputs.pair(obs, action))[0]
 
 
-def make_critics(count: int, inputs: InputScaling, *, width: int, depth: int, key: PRNGKeyArray) -> Critic:
+def make_critics(
+    count: int,
+    inputs: InputScaling,
+    *,
+    width: int,
+    depth: int,
+    initialisation: Initialisation = "uniform",
+    key: PRNGKeyArray,
+) -> Critic:
     """Several with fresh weights, on a leading axis."""
     wide = inputs.obs.mean.shape[0] + inputs.action.mean.shape[0]
-    make = lambda k: Critic(MLP(wide, 1, width=width, depth=depth, key=k), inputs)  # noqa: E731
+
+    def make(key: PRNGKeyArray) -> Critic:
+        network = MLP(wide, 1, width=width, depth=depth, initialisation=initialisation, key=key)
+        return Critic(network, inputs)
+
     return eqx.filter_vmap(make)(jax.random.split(key, count))
 
 

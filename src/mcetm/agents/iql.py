@@ -12,6 +12,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
@@ -80,7 +81,7 @@ class IQL(eqx.Module):
     ) -> IQL:
         """Fresh networks."""
         actor_key, critic_key, value_key = jax.random.split(key, 3)
-        sizes: Any = {"width": config.width, "depth": config.depth}
+        sizes: Any = {"width": config.width, "depth": config.depth, "initialisation": "orthogonal"}
         scale = Scaling.of(statistics.obs)
         actor = Actor(scale, low, high, key=actor_key, **sizes)
         critics = make_critics(2, InputScaling.of(statistics.obs, statistics.action), key=critic_key, **sizes)
@@ -105,6 +106,10 @@ class IQL(eqx.Module):
         error, gradient = eqx.filter_value_and_grad(loss)(self.value)
         value, moments = descend(optax.adam(self.config.rate), self.value, gradient, self.moments[2])
         return replace(self, value=value, moments=(*self.moments[:2], moments)), {"value_loss": error}
+
+    def act(self, obs: Float[Array, " obs"], *, key: PRNGKeyArray) -> Float[Array, " action"]:
+        """The actor's action."""
+        return self.actor.mode(obs)
 
     def next_value(
         self, obs: Float[Array, " obs"], *, key: PRNGKeyArray, entropy: bool = False
@@ -152,6 +157,9 @@ def _actor_optimiser(config: IQLConfig) -> optax.GradientTransformation:
 
 
 def reward_scale(log: Transitions) -> float:
-    """1000 over the range of episode returns: the temperature then means the same on every task."""
-    returns = log.episode_returns
-    return float(1000.0 / max(returns.max() - returns.min(), 1e-6))
+    """1000 over the range of episode returns: the temperature then means the same on every task.
+
+    1 where all returns are equal.
+    """
+    width = float(np.ptp(log.episode_returns))
+    return 1000.0 / width if width > 0.0 else 1.0

@@ -44,6 +44,10 @@ class Learner(Protocol):
         """Settings, with at least `batch_size`, `discount` and `steps`."""
         ...
 
+    def act(self, obs: Float[Array, " obs"], *, key: PRNGKeyArray) -> Float[Array, " action"]:
+        """An action for a rollout."""
+        ...
+
     def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[Learner, dict[str, Array]]:
         """Whatever is updated before the targets are taken, and metrics."""
         ...

@@ -26,7 +26,7 @@ class MCETM:
     """False is the ablation without truncation."""
     value_floor: float = 0.0
     """Worth of a truncated sample, and the least target: 0 in the paper, else estimated from the log."""
-    spread_of: SpreadOf = "all"
+    spread_of: SpreadOf = "values"
     entropy_backup: bool = False
 
     def target(

@@ -20,7 +20,7 @@ from mcetm.training.batches import Batch
 
 @dataclass(frozen=True)
 class MOReL:
-    """The worth of leaving what is known (−κ in the paper)."""
+    """The worth of leaving what is known; the paper pays −κ for every step there instead."""
 
     value_floor: float = 0.0
     entropy_backup: bool = False

@@ -106,7 +106,7 @@ class Adversarial:
 
         def one(obs: Array, key: PRNGKeyArray) -> tuple[Array, Array, Array]:
             act_key, draw_key = jax.random.split(key)
-            action = learner.actor.sample(obs, key=act_key)[0]
+            action = learner.act(obs, key=act_key)
             following = ensemble.sample(obs, action, key=draw_key)
             best = values(learner.critics, following, learner.actor.mode(following)).min()
             value = jnp.where(world.ends(obs, action, following), 0.0, best)

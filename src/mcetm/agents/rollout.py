@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from mcetm.agents.learner import Learner
 from mcetm.dynamics.world import Imagined, World
-from mcetm.nn.actor import Actor
 from mcetm.training.batches import Batch
 
 
@@ -84,7 +84,7 @@ class Buffer(eqx.Module):
 
 
 def roll_out(
-    world: World, actor: Actor, data: Batch, config: RolloutConfig, *, key: PRNGKeyArray
+    world: World, learner: Learner, data: Batch, config: RolloutConfig, *, key: PRNGKeyArray
 ) -> tuple[Experience, Bool[Array, " rows"], dict[str, Array]]:
     """One generation: rows step by step, which of them are real steps of a branch, and what it was like."""
     start_key, branch_key = jax.random.split(key)
@@ -96,7 +96,7 @@ def roll_out(
         def step(carry: tuple[Array, Array], step_key: PRNGKeyArray) -> tuple[tuple[Array, Array], tuple]:
             obs, alive = carry
             act_key, world_key = jax.random.split(step_key)
-            action, _ = actor.sample(obs, key=act_key)
+            action = learner.act(obs, key=act_key)
             after = world.imagine(obs, action, key=world_key)
             goes_on = alive & ~after.terminated & ~after.truncated
             # A branch that has ended stands still; its rows are not valid.

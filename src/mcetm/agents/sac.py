@@ -20,6 +20,7 @@ from mcetm.agents.learner import Minibatch
 from mcetm.data.normalize import Statistics
 from mcetm.errors import UserError
 from mcetm.nn.actor import Actor
+from mcetm.nn.mlp import Initialisation
 from mcetm.nn.scaling import InputScaling, Scaling, frozen
 from mcetm.training.optimise import begin, descend
 
@@ -31,6 +32,7 @@ class SACConfig:
     width: int = 256
     depth: int = 2
     critics: int = 2
+    critic_initialisation: Initialisation = "uniform"
     actor_rate: float = 1e-4
     critic_rate: float = 3e-4
     cosine: bool = True
@@ -96,7 +98,14 @@ class SAC(eqx.Module):
             Scaling.of(statistics.obs), low, high, width=config.width, depth=config.depth, key=actor_key
         )
         inputs = InputScaling.of(statistics.obs, statistics.action)
-        critics = make_critics(config.critics, inputs, width=config.width, depth=config.depth, key=critic_key)
+        critics = make_critics(
+            config.critics,
+            inputs,
+            width=config.width,
+            depth=config.depth,
+            initialisation=config.critic_initialisation,
+            key=critic_key,
+        )
         temperature = jnp.log(
             jnp.asarray(1.0 if config.temperature is None else config.temperature, jnp.float32)
         )
@@ -111,6 +120,10 @@ class SAC(eqx.Module):
     def temperature(self) -> Float[Array, ""]:
         """α, the price of determinism."""
         return jnp.exp(self.log_temperature)
+
+    def act(self, obs: Float[Array, " obs"], *, key: PRNGKeyArray) -> Float[Array, " action"]:
+        """A sample of the policy."""
+        return self.actor.sample(obs, key=key)[0]
 
     def next_value(
         self, obs: Float[Array, " obs"], *, key: PRNGKeyArray, entropy: bool = False

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float
 
 from mcetm.data.transitions import Transitions
 
-SpreadOf = Literal["truncated", "all"]
+SpreadOf = Literal["values", "ends", "truncated"]
 
 
 def bellman_target(
@@ -52,19 +52,22 @@ def mcetm_target(
     weight: float,
     discount: float,
     floor: float,
-    spread_of: SpreadOf = "all",
+    spread_of: SpreadOf = "values",
 ) -> Float[Array, ""]:
     """MC-ETM: r − λ std_i(q̄_i) + γ mean_i(q̄_i), q̄_i the mean over a member's samples (section 4.2).
 
     A sample that ends the task is worth 0, one that is not trusted (ν) is worth the floor, and no value is
     below it: with the paper's floor of 0 this is (1 − ν)(1 − d) q, clamped. `spread_of`: the paper takes the
-    spread over the truncated means, where truncating can *lower* the penalty by more than it lowers the mean;
-    over all values, truncating never raises a target.
+    spread over the `truncated` means, where truncating can *lower* the penalty by more than it lowers the
+    mean; otherwise truncating never raises a target. With `ends`, members that do not agree whether the task
+    ends are spread by whole values, and a state near its end is as good as over; with `values`, as in MOBILE,
+    what spreads is what the next states are worth.
     """
-    known = jnp.where(ended, 0.0, jnp.maximum(candidate_values, floor))
+    value = jnp.maximum(candidate_values, floor)
+    known = jnp.where(ended, 0.0, value)
     # Where the floor is above 0 an end is worth less than a truncation; neither may raise a value.
     kept = jnp.where(distrusted, jnp.minimum(known, floor), known)
-    penalised = kept if spread_of == "truncated" else known
+    penalised = {"values": value, "ends": known, "truncated": kept}[spread_of]
     penalty = spread_penalty(penalised.mean(axis=1))
     return jnp.maximum(reward - weight * penalty + discount * kept.mean(), floor)
 

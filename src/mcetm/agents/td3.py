@@ -17,6 +17,7 @@ from mcetm.agents.critics import Critic, follow, make_critics, teach, values
 from mcetm.agents.learner import Minibatch
 from mcetm.data.normalize import Statistics
 from mcetm.nn.actor import Actor
+from mcetm.nn.members import in_step, take_members
 from mcetm.nn.scaling import InputScaling, Scaling, frozen
 from mcetm.training.optimise import begin, descend
 
@@ -85,11 +86,17 @@ class TD3(eqx.Module):
         self, obs: Float[Array, " obs"], *, key: PRNGKeyArray, entropy: bool = False
     ) -> Float[Array, ""]:
         """Least target critic at the slow actor's action with a little noise; there is no entropy."""
-        unit = self.slow_actor.unit(self.slow_actor.mode(obs))
+        return values(self.targets, obs, self._noisy(self.slow_actor, obs, key=key)).min()
+
+    def act(self, obs: Float[Array, " obs"], *, key: PRNGKeyArray) -> Float[Array, " action"]:
+        """The actor's action with the noise of target actions: rollouts should not all be the same."""
+        return self._noisy(self.actor, obs, key=key)
+
+    def _noisy(self, actor: Actor, obs: Array, *, key: PRNGKeyArray) -> Float[Array, " action"]:
+        unit = actor.unit(actor.mode(obs))
         noise = self.config.noise * jax.random.normal(key, unit.shape)
         noise = jnp.clip(noise, -self.config.noise_clip, self.config.noise_clip)
-        action = self.slow_actor.bounded(jnp.clip(unit + noise, -1.0, 1.0))
-        return values(self.targets, obs, action).min()
+        return actor.bounded(jnp.clip(unit + noise, -1.0, 1.0))
 
     def improve(
         self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray
@@ -101,22 +108,20 @@ class TD3(eqx.Module):
         learner = replace(
             self, critics=critics, moments=(self.moments[0], critic_moments), done=self.done + 1.0
         )
-        turn = learner.done % self.config.delay == 0
-        moved = learner._improve_actor(batch)
-        choose = lambda new, old: jnp.where(turn, new, old) if eqx.is_array(new) else new  # noqa: E731
-        learner = jax.tree_util.tree_map(choose, moved, learner)
+        turn = in_step(learner.done % self.config.delay == 0)
+        learner = jax.lax.cond(turn, lambda x: x._improve_actor(batch), lambda x: x, learner)
         return learner, metrics
 
     def _improve_actor(self, batch: Minibatch) -> TD3:
         """The actor, and the slow copies of everything."""
-        critic = jax.tree_util.tree_map(lambda x: x[0] if eqx.is_array(x) else x, frozen(self.critics))
+        critic = take_members(frozen(self.critics), 0)
 
         def loss(actor: Actor) -> Array:
             action = jax.vmap(actor.mode)(batch.obs)
             value = jax.vmap(critic)(batch.obs, action)
             scale = jax.lax.stop_gradient(self.config.value_weight / jnp.abs(value).mean())
             apart = (jax.vmap(actor.unit)(action) - jax.vmap(actor.unit)(batch.action))[: batch.real]
-            return (apart**2).mean() - scale * value.mean()
+            return (apart**2).sum() / max(1, apart.size) - scale * value.mean()
 
         gradient = eqx.filter_grad(loss)(self.actor)
         actor, moments = descend(optax.adam(self.config.actor_rate), self.actor, gradient, self.moments[0])

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.nn.mlp import MLP
+from mcetm.nn.mlp import MLP, Initialisation
 from mcetm.nn.scaling import Scaling
 
 LOG_STD_RANGE = (-5.0, 2.0)
@@ -33,9 +33,17 @@ class Actor(eqx.Module):
         *,
         width: int = 256,
         depth: int = 2,
+        initialisation: Initialisation = "uniform",
         key: PRNGKeyArray,
     ) -> None:
-        self.network = MLP(obs_scale.mean.shape[-1], 2 * low.shape[0], width=width, depth=depth, key=key)
+        self.network = MLP(
+            obs_scale.mean.shape[-1],
+            2 * low.shape[0],
+            width=width,
+            depth=depth,
+            initialisation=initialisation,
+            key=key,
+        )
         self.obs_scale = obs_scale
         self.centre, self.half = 0.5 * (high + low), 0.5 * (high - low)
 

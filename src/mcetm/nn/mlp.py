@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Literal
@@ -12,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 Activation = Literal["relu", "silu", "gelu", "tanh"]
-Initialisation = Literal["uniform", "truncated-normal"]
+Initialisation = Literal["uniform", "truncated-normal", "orthogonal", "small-end"]
 
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": jax.nn.relu,
@@ -29,17 +30,32 @@ class Linear(eqx.Module):
     bias: Float[Array, " outputs"]
 
     def __init__(
-        self, inputs: int, outputs: int, *, initialisation: Initialisation = "uniform", key: PRNGKeyArray
+        self,
+        inputs: int,
+        outputs: int,
+        *,
+        initialisation: Initialisation = "uniform",
+        last: bool = False,
+        key: PRNGKeyArray,
     ) -> None:
-        """`uniform`: ±1/√inputs, biases too; `truncated-normal`: spread 1/(2√inputs), no bias."""
+        """`uniform`: ±1/√inputs, biases too; `truncated-normal`: spread 1/(2√inputs), no bias.
+
+        `orthogonal`: rows or columns of length √2, no bias; `small-end`: truncated-normal with biases of 0.1,
+        and ±0.003 in the last layer.
+        """
         scale = 1.0 / math.sqrt(max(1, inputs))
         weight_key, bias_key = jax.random.split(key)
-        if initialisation == "uniform":
-            self.weight = jax.random.uniform(weight_key, (outputs, inputs), minval=-scale, maxval=scale)
+        shape = (outputs, inputs)
+        if initialisation == "uniform" or (initialisation == "small-end" and last):
+            scale = scale if initialisation == "uniform" else 3e-3
+            self.weight = jax.random.uniform(weight_key, shape, minval=-scale, maxval=scale)
             self.bias = jax.random.uniform(bias_key, (outputs,), minval=-scale, maxval=scale)
-        else:
-            self.weight = 0.5 * scale * jax.random.truncated_normal(weight_key, -2.0, 2.0, (outputs, inputs))
+        elif initialisation == "orthogonal":
+            self.weight = jax.nn.initializers.orthogonal(math.sqrt(2.0))(weight_key, shape)
             self.bias = jnp.zeros(outputs)
+        else:
+            self.weight = 0.5 * scale * jax.random.truncated_normal(weight_key, -2.0, 2.0, shape)
+            self.bias = jnp.full(outputs, 0.1 if initialisation == "small-end" else 0.0)
 
     def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
         """Apply to one example."""
@@ -66,8 +82,8 @@ class MLP(eqx.Module):
         widths = [inputs, *[width] * depth, outputs]
         keys = jax.random.split(key, depth + 1)
         self.layers = tuple(
-            Linear(below, above, initialisation=initialisation, key=k)
-            for below, above, k in zip(widths[:-1], widths[1:], keys, strict=True)
+            Linear(below, above, initialisation=initialisation, last=i == depth, key=keys[i])
+            for i, (below, above) in enumerate(itertools.pairwise(widths))
         )
         self.activation = activation
 

@@ -93,6 +93,17 @@ def _conservative(config: PolicyConfig) -> Conservative:
     return Conservative(config.conservatism, kit_compat=config.kit_compat)
 
 
+def _empo(label: str) -> Recipe:
+    return Recipe(
+        label,
+        "energy",
+        **_sac(),
+        target=lambda config, log: EMPO(config.penalty),
+        uncertainty="members",
+        truncates=False,
+    )
+
+
 ALGORITHMS: dict[str, Recipe] = {
     "mcetm": Recipe("MC-ETM", "energy", **_sac(), target=_mcetm(lambda config: config.sac)),
     "mcetm-td3bc": Recipe("MC-ETM on TD3+BC", "energy", **_TD3, target=_mcetm(lambda config: config.td3)),
@@ -105,14 +116,8 @@ ALGORITHMS: dict[str, Recipe] = {
         uncertainty="spread",
     ),
     "morel": Recipe("MOReL", "disagreement", **_sac(), target=_morel),
-    "empo": Recipe(
-        "EMPO",
-        "energy",
-        **_sac(),
-        target=lambda config, log: EMPO(config.penalty),
-        uncertainty="members",
-        truncates=False,
-    ),
+    "empo": _empo("EMPO"),
+    "empo-official": _empo("EMPO as published"),
     "rambo": Recipe(
         "RAMBO",
         "regressor",

@@ -55,7 +55,7 @@ class PolicyConfig:
     truncate: bool = True
     value_floor: float | None = None
     """Worth of a truncated sample and least target; None estimates it from the log's rewards."""
-    spread_of: SpreadOf = "all"
+    spread_of: SpreadOf = "values"
     samples: int = 10
     """N, next states of each member."""
     rollout_rule: Rule = "minimum"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +101,9 @@ def train_models(
     calibration_key, sample_key = jax.random.split(keys[5])
     known = None
     if "disagreement" in needs:
-        known = calibrate(Disagreement(regressor), holdout, config.calibration, key=calibration_key)
+        # An absolute threshold is one for energies.
+        rule = replace(config.calibration, mode="quantile")
+        known = calibrate(Disagreement(regressor), holdout, rule, key=calibration_key)
     if "energy" not in needs:
         return Models(regressor, reward, termination, known=known)
     autoencoder = None

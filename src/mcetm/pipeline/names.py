@@ -11,6 +11,7 @@ Algo = Literal[
     "mopo",
     "morel",
     "empo",
+    "empo-official",
     "rambo",
     "combo",
     "cql",

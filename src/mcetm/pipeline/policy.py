@@ -57,6 +57,8 @@ class Trained:
     history: list[dict[str, Any]]
     learner: Learner | None = None
     """Critics and all, where there are some."""
+    reward_scale: float = 1.0
+    """What the rewards were multiplied by, and so the values."""
 
 
 def train_policies(
@@ -80,13 +82,14 @@ def train_policies(
     assert recipe.target is not None  # noqa: S101
     fresh, algorithm, settings = recipe.learner, recipe.target(config, train), recipe.settings(config)
     data, statistics = Batch.of(train), Statistics.of(train)
-    if recipe.reward_scale is not None:
-        data = eqx.tree_at(lambda batch: batch.reward, data, data.reward * recipe.reward_scale(train))
+    scale = 1.0 if recipe.reward_scale is None else recipe.reward_scale(train)
+    data = eqx.tree_at(lambda batch: batch.reward, data, data.reward * scale)
 
     adversarial = None if recipe.adversarial is None else recipe.adversarial(config)
     cloned = None
     if recipe.clones:
-        cloned, _ = fit_bc(train, *bounds, config.bc, seeds=numbers, folder=folder / "cloned")
+        stochastic = replace(config.bc, sampled=True)
+        cloned, _ = fit_bc(train, *bounds, stochastic, seeds=numbers, folder=folder / "cloned")
 
     def make(seed: Array, actor: Actor | None) -> Agent:
         learner_key, agent_key = jax.random.split(jax.random.key(seed))
@@ -123,7 +126,7 @@ def train_policies(
             label=label,
             watch=("q", "target", "return"),
         )
-    return Trained(result.state.learner.actor, result.history, result.state.learner)
+    return Trained(result.state.learner.actor, result.history, result.state.learner, scale)
 
 
 def _state_memory(gigabytes: float, config: RolloutConfig, label: str) -> None:

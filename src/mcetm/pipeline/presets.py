@@ -74,6 +74,8 @@ _EDAC = {
     "hopper-medium-expert": (50, 1.0),
     "walker2d-medium-expert": (10, 5.0),
 }
+# Published updates, where they are not the 3 M of most.
+_UPDATES = {"cql": 1_000_000, "combo": 1_000_000, "rambo": 2_000_000}
 # (weight, horizon) of RAMBO's official code.
 _RAMBO = {
     "halfcheetah-random": (0.0, 5),
@@ -144,6 +146,14 @@ def make_config(
         Path(dataset).name.removeprefix("d4rl:").removesuffix(".hdf5").replace("_", "-").removesuffix("-v2")
     )
     policy, models = _for_task(policy, models, algo, name, literal=preset.startswith("paper"))
+    if preset == "fast" and algo in ("mcetm", "mobile", "mopo", "morel", "empo"):
+        # A tenth of the published updates.
+        policy = replace(policy, sac=replace(policy.sac, actor_rate=3e-4))
+    if preset == "fast" and algo in ("mcetm", "morel"):
+        # A tuned temperature falls to 0.05 on hopper, and the policies with it (docs/locomotion.md).
+        policy = replace(policy, sac=replace(policy.sac, temperature=0.2))
+    if algo in ("mopo", "morel", "empo", "empo-official", "combo", "rambo"):
+        policy = replace(policy, samples=1)  # the one they go on with; they look at no others
     return TrainConfig(
         dataset=dataset,
         task=task,
@@ -202,12 +212,13 @@ def _fast() -> tuple[ModelsConfig, PolicyConfig]:
         reward=HeadConfig(learning_rate=1e-3, batch_size=1024),
     )
     policy = PolicyConfig(
+        samples=5,
         sac=SACConfig(steps=300_000),
         td3=TD3Config(steps=300_000),
         iql=IQLConfig(steps=300_000),
         # Long rollouts: what lies beyond their end is only ever guessed at (docs/locomotion.md).
-        rollout=RolloutConfig(batch=1250, horizon=20),
-        evaluate_every=25_000,
+        rollout=RolloutConfig(batch=1250, horizon=20, retain=20),
+        evaluate_every=30_000,
     )
     return models, policy
 
@@ -242,16 +253,19 @@ def _for_task(
     """The published settings of an algorithm for a dataset, where there are some."""
     if name.startswith("hopper"):
         models = replace(models, autoencoder=replace(models.autoencoder, latent_dim=5))
-    if algo == "mcetm" and literal and name in _MCETM:
+    if algo.startswith("mcetm") and literal and name in _MCETM:
         weight, threshold = _MCETM[name]
         models = replace(models, calibration=replace(models.calibration, absolute=threshold))
         policy = replace(policy, penalty=weight)
         if name in ("hopper-medium", "hopper-medium-replay"):
             # As MOBILE, whose substrate the paper shares.
             policy = replace(policy, sac=replace(policy.sac, temperature=0.2))
-    if algo == "empo":
-        # The authors' model, with chains that are long enough to reach a large change; their own are not.
+    if algo in ("empo", "empo-official"):
+        # The authors' model. Their own chains are too short, and clipped too early, to reach a large change.
         chain = Langevin(steps=100, first=0.1, last=1e-5, noise=0.0)
+        if algo == "empo-official":
+            chain = replace(chain, steps=30, noise=0.5, gradient_clip=0.5)
+            policy = replace(policy, rollout=_with_horizon(policy.rollout, 5, literal=literal))
         inference = InferenceConfig(start="middle", latent=None, ambient=chain)
         energy = replace(STANDARD, count=16, steps=100_000 if literal else 30_000)
         if models.energy.kind == "plain" and not literal:  # small
@@ -264,9 +278,12 @@ def _for_task(
         sac = replace(policy.sac, depth=3, actor_first=True, cosine=cosine)
         # The reference codes of CQL and COMBO leave the temperature free.
         policy = replace(policy, sac=sac if algo == "edac" else replace(sac, most_temperature=None))
+    if literal and algo in _UPDATES:
+        policy = replace(policy, sac=replace(policy.sac, steps=_UPDATES[algo]))
     if algo == "edac":
         critics, weight = _EDAC.get(name, (10, 1.0))
-        policy = replace(policy, diversity=weight, sac=replace(policy.sac, critics=critics))
+        sac = replace(policy.sac, critics=critics, critic_initialisation="small-end")
+        policy = replace(policy, diversity=weight, sac=sac)
     if algo == "combo":
         weight, horizon = _COMBO.get(name, (0.5, 5))
         rollout = replace(_with_horizon(policy.rollout, horizon, literal=literal), real_share=0.5)
@@ -274,7 +291,7 @@ def _for_task(
     if algo == "rambo":
         weight, horizon = _RAMBO.get(name, (3e-4, 5))
         rollout = _with_horizon(policy.rollout, horizon, literal=literal)
-        # Four times as often as others, and kept as long: five epochs of 1000 updates.
+        # Four times as often as others, and kept as long.
         rollout = replace(
             rollout, every=max(1, rollout.every // 4), retain=4 * rollout.retain, real_share=0.5
         )
@@ -288,13 +305,14 @@ def _for_task(
             penalty=weight,
             value_floor=0.0,
             rollout=replace(
-                _with_horizon(policy.rollout, horizon, literal=literal),
+                policy.rollout,
+                horizon=horizon if literal else policy.rollout.horizon,
                 real_share=0.5 if name == "halfcheetah-medium-expert" else policy.rollout.real_share,
             ),
             sac=replace(policy.sac, temperature=temperature),
         )
     if algo == "mopo" and name in _MOPO:
         weight, horizon = _MOPO[name]
-        rollout = _with_horizon(policy.rollout, horizon, literal=literal)
+        rollout = replace(policy.rollout, horizon=horizon) if literal else policy.rollout
         policy = replace(policy, penalty=weight, rollout=rollout)
     return policy, models

@@ -127,6 +127,7 @@ def run_training(folder: Path, config: TrainConfig, log: Transitions | None = No
                 diagnosis = diagnose(
                     trained.learner, world, task, holdout, seeds=config.seeds, episodes=config.policy.episodes
                 )
+                diagnosis["q"] = [value / trained.reward_scale for value in diagnosis["q"]]
         outcomes.append(Outcome(name, found, trained.history, diagnosis))
     run = Run(folder, config, float(log.episode_returns.mean()), tuple(outcomes), models, task)
     results = results_of(run)
