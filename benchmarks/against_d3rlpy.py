@@ -47,6 +47,8 @@ def main() -> None:
     dataset = given.dataset or f"{given.task}-medium"
     log = load_dataset(dataset)
     task = get_task(given.task)
+    scores = task.scores
+    assert scores is not None  # noqa: S101 (all three have some)
     steps = {algo: int(count * given.scale) for algo, count in STEPS.items()}
     given.runs.mkdir(parents=True, exist_ok=True)
     path = given.runs / "log.hdf5"
@@ -76,7 +78,7 @@ def main() -> None:
     result: dict[str, Any] = {}
     for algo in steps:
         lines = [line for line in theirs if line["algo"] == algo]
-        score = lambda values: [round(float(task.scores.normalize(v)), 2) for v in values]  # noqa: E731
+        score = lambda values: [round(float(scores.normalize(v)), 2) for v in values]  # noqa: E731
         result[algo] = {
             "updates": steps[algo],
             "mcetm": _summary(score(ours[algo])),

@@ -267,8 +267,9 @@ def test_iqls_value_critic_and_actor_follow_the_published_losses() -> None:
     np.testing.assert_allclose(moved[clear], -1e-3 * np.sign(slope)[clear], rtol=2e-2)
     # No row of this log follows another: each is an episode.
     assert reward_scale(LOG) == pytest.approx(1000.0 / float(np.ptp(LOG.reward)), rel=1e-4)
-    one = Transitions.from_arrays(*(np.ones((1, n)) for n in (3, 2)), [1.0], np.ones((1, 3)), [True])
-    assert reward_scale(one) == 1.0, "one episode has no range"
+    obs, rows = np.ones((12, 3)), np.ones(12)
+    equal = Transitions.from_arrays(obs, np.ones((12, 2)), rows, obs, rows.astype(bool))
+    assert reward_scale(equal) == 1.0, "equal returns have no range"
 
 
 def test_critics_are_taught_by_squared_errors_summed_over_critics() -> None:

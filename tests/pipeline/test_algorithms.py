@@ -77,11 +77,10 @@ def test_rambo_trains_a_model_for_each_seed(tmp_path: Path) -> None:
 
 
 def changed_policy(algo: Algo) -> PolicyConfig:
-    steps = {"steps": 40}
     return replace(
         make_config("quick", algo=algo).policy,
-        sac=replace(SAC, **steps),
-        bc=BCConfig(width=32, batch_size=64, **steps),
+        sac=replace(SAC, steps=40),
+        bc=BCConfig(width=32, batch_size=64, steps=40),
         rollout=replace(ROLL, every=20),
     )
 

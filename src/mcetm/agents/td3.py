@@ -6,6 +6,7 @@ Any target can stand behind it: with MC-ETM's it is MC-ETM on another policy lea
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -68,7 +69,7 @@ class TD3(eqx.Module):
     ) -> TD3:
         """Fresh networks."""
         actor_key, critic_key = jax.random.split(key)
-        sizes = {"width": config.width, "depth": config.depth}
+        sizes: Any = {"width": config.width, "depth": config.depth}
         actor = Actor(Scaling.of(statistics.obs), low, high, key=actor_key, **sizes)
         inputs = InputScaling.of(statistics.obs, statistics.action)
         critics = make_critics(2, inputs, key=critic_key, **sizes)
