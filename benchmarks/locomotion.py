@@ -34,7 +34,7 @@ _ROWS = {
 PUBLISHED: dict[str, dict[str, float]] = {
     task: dict(zip(_COLUMNS, row, strict=True)) for task, row in _ROWS.items()
 }
-"""Normalised scores as MC-ETM's paper has them, on D4RL's own data; its authors measured EMPO's themselves."""
+"""Normalised scores as MC-ETM's paper has them, on D4RL's own data; they measured EMPO's."""
 CURVE = ("step", "return", "q", "target", "spread", "uncertainty", "truncated", "temperature", "entropy")
 ROLLOUTS = ("rollout_length", "rollout_truncated", "rollout_terminated", "rollout_reward")
 

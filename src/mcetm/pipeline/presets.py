@@ -208,7 +208,7 @@ def _fast() -> tuple[ModelsConfig, PolicyConfig]:
         energy=ANCHORED,
         # A third of the refinement: rollouts are most of MC-ETM's time.
         inference=replace(REFINE, ambient=replace(REFINE.ambient, steps=10)),
-        # Beyond nearly all of the held-out data: false alarms gather where the task is hard to predict, such as
+        # Beyond nearly all of the held-out data: false alarms gather where the task is hard to predict, as
         # at contacts, and a policy that is cut off there does not learn to pass (docs/locomotion.md).
         calibration=CalibrationConfig(quantile=0.9999, rows=10_000),
         reward=HeadConfig(learning_rate=1e-3, batch_size=1024),
