@@ -127,6 +127,10 @@ def test_chains_without_steps_are_the_regressor_and_two_stages_share_the_steps()
     for stages in ("two-stage", "ambient"):
         found = held.errors(point(with_steps(model, "regressor", stages, 0, SHORT)), key=key)
         assert found["medium"]["mean"] == pytest.approx(same["medium"]["mean"], rel=1e-4)
+    selected = rival(rivals, "plain").selected
+    assert selected is not None
+    assert np.isfinite(held.errors(selected(2), key=key)["medium"]["mean"])
+    assert rival(rivals, "gaussian").selected is None
     both = with_steps(model, "noise", "two-stage", 5, SHORT).config
     assert both.latent is not None
     assert (both.start, both.latent.steps, both.ambient.steps) == ("noise", 2, 3)

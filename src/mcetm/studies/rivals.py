@@ -184,6 +184,8 @@ class Rival:
     """Point predictions of its members, each for itself."""
     seconds: float
     """Training time, with that of the parts it needs (regressor, autoencoder)."""
+    selected: Callable[[int], Draw] | None = None
+    """The lowest in energy of so many samples of every member, for models that have energies."""
 
 
 NAMES = {
@@ -216,6 +218,7 @@ def rival(rivals: Rivals, kind: str) -> Rival:
         eqx.Partial(_sample, model),
         tuple(point(one) for one in _alone(model)),
         trained.seconds,
+        functools.partial(_lowest, model) if isinstance(model, EnergyEnsemble) else None,
     )
 
 
@@ -229,8 +232,7 @@ def point(model: Any) -> Draw:
     return eqx.Partial(_settle if isinstance(model, EnergyEnsemble) else _denoise, model)
 
 
-def lowest(model: EnergyEnsemble, count: int) -> Draw:
-    """The lowest in energy of an energy's samples, `count` of every member."""
+def _lowest(model: EnergyEnsemble, count: int) -> Draw:
     return eqx.Partial(_select, model, count)
 
 

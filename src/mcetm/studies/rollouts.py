@@ -34,7 +34,7 @@ from mcetm.studies.locomotion import (
     setting,
 )
 from mcetm.studies.openloop import Windows, open_loop
-from mcetm.studies.rivals import Draw, Rivals, RivalsConfig, lowest, rival
+from mcetm.studies.rivals import Draw, Rivals, RivalsConfig, rival
 
 HORIZONS = (1, 5, 10, 25, 50, 100, 200)
 QUANTILES = (0.1, 0.5, 0.9)
@@ -97,12 +97,10 @@ class _Task:
 
     def measure(self, model: str) -> dict[str, Any]:
         """A model's curves: of its point predictions, its samples, its members and its selection."""
-        rivals = self._prepare()[0]
-        found = rival(rivals, model)
+        found = rival(self._prepare()[0], model)
         ways = {"point": self._follow(found.predict), "sampled": self._follow(found.sample)}
-        if model in ("plain", "anchored"):
-            trained = getattr(rivals, model).model
-            ways["selected"] = self._follow(lowest(trained, self.config.samples))
+        if found.selected is not None and model != "standard":
+            ways["selected"] = self._follow(found.selected(self.config.samples))
         members = [self._follow(member)["normalised"][1] for member in found.members]
         return {"ways": ways, "members": members, "seconds": found.seconds}
 
