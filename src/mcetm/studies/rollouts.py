@@ -98,7 +98,9 @@ class _Task:
     def measure(self, model: str) -> dict[str, Any]:
         """A model's curves: of its point predictions, its samples, its members and its selection."""
         found = rival(self._prepare()[0], model)
-        ways = {"point": self._follow(found.predict), "sampled": self._follow(found.sample)}
+        ways = {"point": self._follow(found.predict)}
+        if model != "mlp":  # whose spread means nothing
+            ways["sampled"] = self._follow(found.sample)
         if found.selected is not None and model != "standard":
             ways["selected"] = self._follow(found.selected(self.config.samples))
         members = [self._follow(member)["normalised"][1] for member in found.members]
