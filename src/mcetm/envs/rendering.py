@@ -20,7 +20,7 @@ from mcetm.tasks.registry import Task
 
 Frames = UInt8[np.ndarray, "frames height width 3"]
 _LIBRARIES = ("egl", "osmesa")
-_PATIENCE = 120
+_PATIENCE = 300
 
 
 def render(task: Task, qpos: Float[np.ndarray, "frames qpos"], *, size: int) -> Frames | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,9 +59,10 @@ def _show(
     from rich.table import Table
 
     published = list(rows[0]["paper"]) if paper else []
-    table = Table(title=title)
+    # Narrow, so that no level's name is cut on a console of 120 columns.
+    table = Table(title=f"\n{title}", title_justify="left", box=None, padding=(0, 1, 0, 0))
     for heading in ("trained on", "tested on") if paper else ("task", "trained on", "tested on"):
-        table.add_column(heading)
+        table.add_column(heading, no_wrap=True)
     for name in published:
         table.add_column(f"paper's {models[name].removesuffix(', paper')}", justify="right", style="dim")
     for name in ("no change", *models.values()):
@@ -74,7 +76,7 @@ def _show(
 
 
 def _show_curves(
-    title: str, columns: list[Any], curves: dict[str, list[dict[str, Any]]], console: Console
+    title: str, columns: Sequence[Any], curves: dict[str, list[dict[str, Any]]], console: Console
 ) -> None:
     from rich.table import Table
 
@@ -144,7 +146,7 @@ def draw_curves(path: Path, results: dict[str, Any]) -> None:
         drawn.legend(handles, labels, title="all models", loc="outside lower right", **small)
 
 
-def _draw_chains(axis: Any, lengths: list[int], curves: dict[str, Any], test: str) -> None:
+def _draw_chains(axis: Any, lengths: Sequence[int], curves: dict[str, Any], test: str) -> None:
     for (name, curve), style in zip(curves.items(), STYLES, strict=False):
         axis.plot(lengths, [errors[test]["mean"] for errors in curve], label=name, ms=4, **style)
     axis.set_xscale("symlog", linthresh=4)

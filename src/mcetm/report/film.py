@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from mcetm.envs.rendering import Frames
 from mcetm.files import atomic_write
 from mcetm.report.figures import figure
 
+Pictures = Mapping[int, np.ndarray] | Frames
+"""Pictures by step."""
 _DPI = 100
 _WIDE, _LOW, _HIGH = 2.4, -0.25, 2.15
 """Metres of track, and of height, that a drawn picture shows."""
@@ -47,8 +49,8 @@ def draw_poses(body: Body, qpos: Float[np.ndarray, "frames qpos"], *, size: int)
     return np.array(frames)
 
 
-def draw_strip(path: Path, rows: dict[str, Frames], shown: Sequence[int], title: str) -> None:
-    """Some frames of every row, in the order of time."""
+def draw_strip(path: Path, rows: Mapping[str, Pictures], shown: Sequence[int], title: str) -> None:
+    """Pictures of every row at these steps."""
     with figure(path, width=1.05 * len(shown) + 0.9, height=1.05 * len(rows) + 0.5) as drawn:
         axes = drawn.subplots(len(rows), len(shown), squeeze=False)
         for line, (name, frames) in zip(axes, rows.items(), strict=True):
@@ -66,7 +68,9 @@ def draw_strip(path: Path, rows: dict[str, Frames], shown: Sequence[int], title:
         engine.set(w_pad=0.01, h_pad=0.01, wspace=0.0, hspace=0.02)
 
 
-def write_animation(path: Path, rows: dict[str, Frames], shown: Sequence[int], *, milliseconds: int) -> None:
+def write_animation(
+    path: Path, rows: Mapping[str, Pictures], shown: Sequence[int], *, milliseconds: int
+) -> None:
     """A GIF with all rows side by side, in few colours so that it stays small."""
     from PIL import Image, ImageDraw
 

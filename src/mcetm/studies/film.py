@@ -53,7 +53,9 @@ def write_film(
     for name, (model, way) in CAST.items():
         if model in parts:
             paths[name] = np.array(parts[model]["ways"][way]["film"])
-    poses = {name: body.positions(obs) for name, obs in paths.items()}
+    animated = range(0, config.steps + 1, config.every)
+    taken = sorted({*config.shown, *animated})
+    poses = {name: body.positions(obs)[taken] for name, obs in paths.items()}
     frames = None
     if pictures != "drawn":
         frames = render(known, np.concatenate([*poses.values()]), size=config.size)
@@ -66,7 +68,7 @@ def write_film(
     if frames is None:
         frames = np.concatenate([draw_poses(body, qpos, size=config.size) for qpos in poses.values()])
     rows = dict(zip(poses, np.split(frames, len(poses)), strict=True))
-    draw_strip(path, rows, config.shown, f"{task}-{level}: the same start and actions")
-    shown = range(0, config.steps + 1, config.every)
-    write_animation(path, rows, shown, milliseconds=80)
+    picks = {name: dict(zip(taken, pictured, strict=True)) for name, pictured in rows.items()}
+    draw_strip(path, picks, config.shown, f"{task}-{level}: the same start and actions")
+    write_animation(path, picks, animated, milliseconds=80)
     return made
