@@ -44,7 +44,7 @@ def tiny() -> CrossConfig:
         Logs(1000, holdout=0.3),
         tests=("random", "medium"),
         rows=20,
-        lengths=(0, 2),
+        lengths=(2,),
         shares=(0.1,),
     )
 
@@ -182,7 +182,7 @@ def test_the_study_fills_its_table_in_several_runs(
     assert [part["transitions"] for part in results["shares"]["hopper"]["plain"]] == [70, 700]
     curves = results["chains"]["hopper"]
     assert len(curves) == 4
-    assert all(len(curve) == 2 for curve in curves.values())
+    assert all(len(curve) == 1 for curve in curves.values())
     assert "two-stage" in capsys.readouterr().out
     for name in ("cross-dataset", "cross-dataset-curves"):
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000
@@ -197,13 +197,14 @@ def test_the_study_fills_its_table_in_several_runs(
         run_cross_dataset(tmp_path, models=["plain"], config=replace(tiny(), rows=10))
 
 
-def test_small_logs_are_collected_once_and_levels_share_their_beginnings(tmp_path: Path) -> None:
+def test_small_logs_are_collected_once(tmp_path: Path) -> None:
     logs = Logs(1000)
     log = logs.load("hopper", "random", tmp_path)
     assert len(log) == 1000
-    written = (tmp_path / "hopper-random-1000-0.hdf5").stat().st_mtime_ns
+    (path,) = tmp_path.glob("hopper-random-*-1000-0.hdf5")
+    written = path.stat().st_mtime_ns
     np.testing.assert_array_equal(logs.load("hopper", "random", tmp_path).obs, log.obs)
-    assert (tmp_path / "hopper-random-1000-0.hdf5").stat().st_mtime_ns == written
+    assert path.stat().st_mtime_ns == written
 
 
 def test_an_unknown_level_or_a_missing_file_is_one_sentence(

@@ -11,7 +11,7 @@ import numpy as np
 
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics import STANDARD, AutoencoderConfig, DiffusionConfig, GaussianConfig, Langevin
-from mcetm.envs.recipes import collect_recipe
+from mcetm.envs.recipes import collect_recipe, dataset_path
 from mcetm.envs.sources import load_dataset
 from mcetm.errors import UserError
 from mcetm.pipeline.presets import make_config
@@ -58,7 +58,7 @@ class Logs:
         if self.transitions >= recipe.transitions:
             return load_dataset(name)
         # Fewer of every share: the beginning of the full log would lack its later policies.
-        path = folder / f"{name}-{self.transitions}-{self.seed}.hdf5"
+        path = folder / f"{dataset_path(recipe).stem}-{self.transitions}-{self.seed}.hdf5"
         if not path.is_file():
             collect_recipe(recipe, steps=self.transitions, seed=self.seed).save(path)
         return Transitions.load(path)
