@@ -18,7 +18,7 @@ Pictures = Literal["auto", "mujoco", "drawn"]
 CAST = {
     "MC-ETM": ("plain", "point"),
     "MC-ETM, low energy": ("plain", "selected"),
-    "MC-ETM, anchored": ("anchored", "point"),
+    "MC-ETM, fast": ("anchored", "point"),
     "standard ETM": ("standard", "point"),
     "MLP": ("mlp", "point"),
 }
