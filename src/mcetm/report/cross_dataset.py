@@ -64,9 +64,10 @@ def _show(
     for heading in ("trained on", "tested on") if paper else ("task", "trained on", "tested on"):
         table.add_column(heading, no_wrap=True)
     for name in published:
-        table.add_column(f"paper's {models[name].removesuffix(', paper')}", justify="right", style="dim")
+        heading = f"paper's {models[name].removesuffix(', paper')}"
+        table.add_column(heading.replace(" ", "\n"), justify="right", style="dim")
     for name in ("no change", *models.values()):
-        table.add_column(name, justify="right")
+        table.add_column(name.replace(" ", "\n"), justify="right")
     for row in rows:
         found = [row["unchanged"], *(row["models"][name] for name in models)]
         cells = ["" if errors is None else f"{errors[measure]:.3g}" for errors in found]
