@@ -144,6 +144,110 @@ class Bound:
         return 0
 
 
+_Task = Literal["hopper", "walker2d", "halfcheetah"]
+_Level = Literal["random", "medium", "medium-replay", "medium-expert"]
+_Model = Literal["mlp", "gaussian", "standard", "plain", "anchored", "diffusion"]
+
+
+@dataclass(frozen=True)
+class CrossDataset:
+    """One-step errors of every model on every level of a locomotion task, beside the paper's 48 rows."""
+
+    preset: Literal["quick", "fast", "paper"] = "quick"
+    """quick: minutes on two cores; fast: full sizes, for a GPU; paper: the paper's training lengths."""
+
+    tasks: Annotated[tuple[_Task, ...], arg(help_behavior_hint="")] = ()
+    """What to run now: by default hopper in preset `quick`, all three in the others."""
+
+    levels: Annotated[tuple[_Level, ...], arg(help_behavior_hint="")] = ()
+    """What to train on now: by default random and medium in preset `quick`, all four in the others."""
+
+    models: Annotated[tuple[_Model, ...], arg(help_behavior_hint="")] = ()
+    """What to train now; all by default. `plain` and `anchored` are MC-ETM as in `mcetm train`'s presets
+    `paper` and `fast`."""
+
+    source: Literal["collected", "d4rl"] = "collected"
+    """Our own collection of the levels, or D4RL's files."""
+
+    out: Annotated[Path, arg(metavar="DIR")] = Path("studies/cross-dataset")
+    """Where results.json and the figures go; what earlier runs left there is shown too."""
+
+    seed: int = 0
+    """Seed of the splits and of the trainings."""
+
+    def run(self) -> int:
+        """Train, test, write, print."""
+        from mcetm.console import output
+        from mcetm.report.cross_dataset import show_cross_dataset
+        from mcetm.studies.cross_dataset import run_cross_dataset
+
+        results = run_cross_dataset(
+            self.out,
+            preset=self.preset,
+            tasks=self.tasks,
+            levels=self.levels,
+            models=self.models,
+            source=self.source,
+            seed=self.seed,
+        )
+        show_cross_dataset(results, output())
+        curves = ["cross-dataset-curves"] if results["chains"] and results["shares"] else []
+        _say_written(self.out, "cross-dataset", *curves)
+        return 0
+
+
+@dataclass(frozen=True)
+class Rollouts:
+    """Open-loop rollouts of every model on a locomotion task: errors up to 200 steps ahead, and a film."""
+
+    preset: Literal["quick", "fast", "paper"] = "quick"
+    """quick: minutes on two cores; fast: full sizes, for a GPU; paper: the paper's training lengths."""
+
+    tasks: Annotated[tuple[_Task, ...], arg(help_behavior_hint="")] = ()
+    """What to run now: by default hopper in preset `quick`, all three in the others."""
+
+    level: _Level = "medium-expert"
+    """The dataset's level."""
+
+    models: Annotated[tuple[_Model, ...], arg(help_behavior_hint="")] = ()
+    """What to train now; all by default. `plain` and `anchored` are MC-ETM as in `mcetm train`'s presets
+    `paper` and `fast`."""
+
+    source: Literal["collected", "d4rl"] = "collected"
+    """Our own collection of the level, or D4RL's file."""
+
+    pictures: Literal["auto", "mujoco", "drawn"] = "auto"
+    """mujoco: rendered, which needs a GL library; drawn: from the bodies' positions; auto: as can be."""
+
+    out: Annotated[Path, arg(metavar="DIR")] = Path("studies/rollouts")
+    """Where results.json, the figures and the films go; what earlier runs left there is shown too."""
+
+    seed: int = 0
+    """Seed of the splits and of the trainings."""
+
+    def run(self) -> int:
+        """Train, follow, write, print."""
+        from mcetm.console import output
+        from mcetm.report.rollouts import show_rollouts
+        from mcetm.studies.rollouts import run_rollouts
+
+        results = run_rollouts(
+            self.out,
+            preset=self.preset,
+            tasks=self.tasks,
+            level=self.level,
+            models=self.models,
+            source=self.source,
+            pictures=self.pictures,
+            seed=self.seed,
+        )
+        show_rollouts(results, output())
+        films = [f"rollouts-{task}" for task in results["films"]]
+        _say_written(self.out, "rollouts", *films)
+        print(f"and {', '.join(str(self.out / f'{film}.gif') for film in films)}")
+        return 0
+
+
 @dataclass(frozen=True)
 class ListStudies:
     """List the studies there are."""
@@ -155,7 +259,14 @@ class ListStudies:
         return 0
 
 
-STUDIES = {"contact": Contact, "didactic": Didactic, "landscape": Landscape, "bound": Bound}
+STUDIES = {
+    "contact": Contact,
+    "didactic": Didactic,
+    "landscape": Landscape,
+    "bound": Bound,
+    "cross-dataset": CrossDataset,
+    "rollouts": Rollouts,
+}
 
 
 def _say_written(out: Path, *figures: str) -> None:
@@ -172,6 +283,8 @@ class Study:
         | Annotated[Didactic, subcommand("didactic")]
         | Annotated[Landscape, subcommand("landscape")]
         | Annotated[Bound, subcommand("bound")]
+        | Annotated[CrossDataset, subcommand("cross-dataset")]
+        | Annotated[Rollouts, subcommand("rollouts")]
         | Annotated[ListStudies, subcommand("list")]
     )
 

@@ -12,13 +12,21 @@ from mcetm.files import write_json
 
 def kept(path: Path, setting: dict[str, Any], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """The part in this file if it was made under the same setting, else a new one, written there."""
-    wanted = json.loads(json.dumps(setting))
+    found = lookup(path, setting)
+    if found is None:
+        write_json(path, {"setting": setting, "result": make()})
+        found = lookup(path, setting)
+        assert found is not None  # noqa: S101 (it was just written)
+    return found
+
+
+def lookup(path: Path, setting: dict[str, Any]) -> dict[str, Any] | None:
+    """The part in this file, if there is one and it was made under the same setting."""
     if path.exists():
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
-            if found["setting"] == wanted:
+            if found["setting"] == json.loads(json.dumps(setting)):
                 return found["result"]
         except (ValueError, KeyError, TypeError):
             pass  # damaged or of another kind: made anew
-    write_json(path, {"setting": wanted, "result": make()})
-    return json.loads(path.read_text(encoding="utf-8"))["result"]
+    return None

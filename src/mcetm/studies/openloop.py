@@ -47,6 +47,17 @@ def open_loop(draw: Draw, *, project: Callable[[Array], Array] = lambda x: x, ba
     `project` mends a state after each step, such as a quaternion that must have length 1.
     """
 
+    def roll(windows: Windows, key: PRNGKeyArray) -> Float[np.ndarray, "windows horizon obs"]:
+        rows = (windows.start, windows.action, jax.random.split(key, windows.start.shape[0]))
+        return in_batches(lambda *part: _follow(draw, project, *part), rows, batch_size)
+
+    return roll
+
+
+@eqx.filter_jit
+def _follow(
+    draw: Draw, project: Callable[[Array], Array], starts: Array, actions: Array, keys: Array
+) -> Float[Array, "windows horizon obs"]:
     def follow(start: Array, actions: Array, key: PRNGKeyArray) -> Array:
         def step(obs: Array, inputs: tuple[Array, Array]) -> tuple[Array, Array]:
             action, step_key = inputs
@@ -55,19 +66,16 @@ def open_loop(draw: Draw, *, project: Callable[[Array], Array] = lambda x: x, ba
 
         return jax.lax.scan(step, start, (actions, jax.random.split(key, actions.shape[0])))[1]
 
-    many = jax.jit(jax.vmap(follow))
+    return jax.vmap(follow)(starts, actions, keys)
 
-    def roll(windows: Windows, key: PRNGKeyArray) -> Float[np.ndarray, "windows horizon obs"]:
-        count = windows.start.shape[0]
-        keys = jax.random.split(key, count)
-        size = min(batch_size, count)
-        parts = []
-        for i in range(0, count, size):
-            # The last batch begins early, so that all have one size and one program serves them.
-            first = min(i, count - size)
-            chosen = slice(first, first + size)
-            found = many(windows.start[chosen], windows.action[chosen], keys[chosen])
-            parts.append(np.asarray(found)[i - first :])
-        return np.concatenate(parts)
 
-    return roll
+def in_batches(run: Callable[..., Array], rows: tuple[Array, ...], batch_size: int) -> np.ndarray:
+    """A function of many rows, computed some at a time."""
+    count = len(rows[0])
+    size = min(batch_size, count)
+    parts = []
+    for i in range(0, count, size):
+        # The last batch begins early, so that all have one size and one program serves them.
+        first = min(i, count - size)
+        parts.append(np.asarray(run(*(part[first : first + size] for part in rows)))[i - first :])
+    return np.concatenate(parts)

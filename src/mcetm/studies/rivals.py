@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
@@ -20,15 +22,18 @@ from mcetm.dynamics import (
     STANDARD,
     AutoencoderConfig,
     DiffusionConfig,
+    DiffusionEnsemble,
     EnergyConfig,
     EnergyEnsemble,
     GaussianConfig,
+    GaussianEnsemble,
     InferenceConfig,
     fit_autoencoder,
     fit_diffusion,
     fit_energy,
     fit_gaussian,
 )
+from mcetm.nn.members import member_count, take_members
 
 Draw = Callable[[Float[Array, " obs"], Float[Array, " action"], PRNGKeyArray], Float[Array, " obs"]]
 
@@ -175,33 +180,88 @@ class Rival:
     name: str
     predict: Draw
     sample: Draw
+    members: tuple[Draw, ...]
+    """Point predictions of its members, each for itself."""
     seconds: float
     """Training time, with that of the parts it needs (regressor, autoencoder)."""
+    selected: Callable[[int], Draw] | None = None
+    """The lowest in energy of so many samples of every member, for models that have energies."""
+
+
+NAMES = {
+    "mlp": "MLP",
+    "gaussian": "Gaussian ensemble",
+    "standard": "standard ETM",
+    "plain": "MC-ETM, plain",
+    "anchored": "MC-ETM, anchored",
+    "diffusion": "diffusion",
+}
+"""What the rivals are called in tables and figures."""
 
 
 def train_rivals(
     train: Transitions, holdout: Transitions, config: RivalsConfig, *, key: PRNGKeyArray
 ) -> Iterator[Rival]:
-    """Train one ensemble after the other."""
+    """Train one ensemble after the other; all but the plain MLP."""
     rivals = Rivals(train, holdout, config, key=key)
-    regressor = rivals.gaussian.model
-    yield _rival(
-        "Gaussian ensemble", lambda o, a, k: regressor.predict(o, a)[0].mean(axis=0), rivals.gaussian
+    for kind in ("gaussian", "standard", "plain", "anchored", "diffusion"):
+        yield rival(rivals, kind)
+
+
+def rival(rivals: Rivals, kind: str) -> Rival:
+    """One of the rivals, trained if it is not yet."""
+    trained: Trained = getattr(rivals, kind)
+    model = trained.model
+    return Rival(
+        NAMES[kind],
+        point(model),
+        eqx.Partial(_sample, model),
+        tuple(point(one) for one in _alone(model)),
+        trained.seconds,
+        functools.partial(_lowest, model) if isinstance(model, EnergyEnsemble) else None,
     )
-    for name, kind in (
-        ("standard ETM", "standard"),
-        ("MC-ETM, plain", "plain"),
-        ("MC-ETM, anchored", "anchored"),
-    ):
-        trained = getattr(rivals, kind)
-        yield _rival(name, lambda o, a, k, model=trained.model: model.predict(o, a, key=k), trained)
-    diffusion = rivals.diffusion.model
-    yield _rival("diffusion", lambda o, a, k: diffusion.predict(o, a), rivals.diffusion)
 
 
-def _rival(name: str, predict: Draw, trained: Trained) -> Rival:
-    sample = trained.model.sample
-    return Rival(name, predict, lambda o, a, k: sample(o, a, key=k), trained.seconds)
+def point(model: Any) -> Draw:
+    """A model's point prediction.
+
+    The model is an argument and not a constant, so that models of one shape share compiled programs.
+    """
+    if isinstance(model, GaussianEnsemble):
+        return eqx.Partial(_mean, model)
+    return eqx.Partial(_settle if isinstance(model, EnergyEnsemble) else _denoise, model)
+
+
+def _lowest(model: EnergyEnsemble, count: int) -> Draw:
+    return eqx.Partial(_select, model, count)
+
+
+def _mean(model: GaussianEnsemble, obs: Array, action: Array, key: PRNGKeyArray) -> Array:
+    return model.predict(obs, action)[0].mean(axis=0)
+
+
+def _settle(model: EnergyEnsemble, obs: Array, action: Array, key: PRNGKeyArray) -> Array:
+    return model.predict(obs, action, key=key)
+
+
+def _denoise(model: DiffusionEnsemble, obs: Array, action: Array, key: PRNGKeyArray) -> Array:
+    return model.predict(obs, action)
+
+
+def _select(model: EnergyEnsemble, count: int, obs: Array, action: Array, key: PRNGKeyArray) -> Array:
+    return model.select(obs, action, count, key=key)
+
+
+def _sample(model: Any, obs: Array, action: Array, key: PRNGKeyArray) -> Array:
+    return model.sample(obs, action, key=key)
+
+
+def _alone(model: Any) -> list[Any]:
+    """Ensembles of one member each; of a regressor those of its elites."""
+    if isinstance(model, GaussianEnsemble):
+        return [replace(model, elites=model.elites[i : i + 1]) for i in range(len(model.elites))]
+    chosen = (jnp.arange(i, i + 1) for i in range(member_count(model.members)))
+    return [replace(model, members=take_members(model.members, index)) for index in chosen]
 
 
 def scaled_down(config: RivalsConfig, **changes: Any) -> RivalsConfig:

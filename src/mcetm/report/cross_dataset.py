@@ -1,0 +1,166 @@
+"""The cross-dataset study as tables and two figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mcetm.report.figures import STYLES, figure
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_MEASURES = {
+    "mean": "mean absolute error, raw units",
+    "median": "median over rows of a row's mean absolute error, raw units",
+    "normalised": "mean absolute error in units of each dimension's spread of change",
+}
+
+
+def show_cross_dataset(results: dict[str, Any], console: Console) -> None:
+    """The paper's rows beside ours, those that have not been run left blank; then the other measures."""
+    rows, models = results["rows"], results["models"]
+    for task in dict.fromkeys(row["task"] for row in rows):
+        own = [row for row in rows if row["task"] == task]
+        _show(f"{task}: {_MEASURES['mean']}", own, models, "mean", console, paper=True)
+    ran = [row for row in rows if has_run(row)]
+    for measure in ("median", "normalised"):
+        _show(_MEASURES[measure], ran, models, measure, console)
+    for task, curves in results["chains"].items():
+        _show_curves(
+            f"{task}-{results['studied']}: mean absolute error of MC-ETM after so many Langevin steps",
+            results["lengths"],
+            curves,
+            console,
+        )
+    for task, curves in results["shares"].items():
+        counts = [f"{part['transitions']:,}" for part in next(iter(curves.values()))]
+        named = {models[name]: [part["tests"] for part in parts] for name, parts in curves.items()}
+        _show_curves(
+            f"{task}-{results['studied']}: mean absolute error by rows of the log", counts, named, console
+        )
+
+
+def has_run(row: dict[str, Any]) -> bool:
+    """Whether any model has been measured on this row."""
+    return any(row["models"].values())
+
+
+def _show(
+    title: str,
+    rows: list[dict[str, Any]],
+    models: dict[str, str],
+    measure: str,
+    console: Console,
+    *,
+    paper: bool = False,
+) -> None:
+    from rich.table import Table
+
+    published = list(rows[0]["paper"]) if paper else []
+    # Narrow, so that no level's name is cut on a console of 120 columns.
+    table = Table(title=f"\n{title}", title_justify="left", box=None, padding=(0, 1, 0, 0))
+    for heading in ("trained on", "tested on") if paper else ("task", "trained on", "tested on"):
+        table.add_column(heading, no_wrap=True)
+    for name in published:
+        heading = f"paper's {models[name].removesuffix(', paper')}"
+        table.add_column(heading.replace(" ", "\n"), justify="right", style="dim")
+    for name in ("no change", *models.values()):
+        table.add_column(name.replace(" ", "\n"), justify="right")
+    for row in rows:
+        found = [row["unchanged"], *(row["models"][name] for name in models)]
+        cells = ["" if errors is None else f"{errors[measure]:.3g}" for errors in found]
+        named = [row["train"], row["test"]] if paper else [row["task"], row["train"], row["test"]]
+        table.add_row(*named, *(f"{row['paper'][name]:.3g}" for name in published), *cells)
+    console.print(table)
+
+
+def _show_curves(
+    title: str, columns: Sequence[Any], curves: dict[str, list[dict[str, Any]]], console: Console
+) -> None:
+    from rich.table import Table
+
+    table = Table(title=title)
+    for heading in ("", "tested on"):
+        table.add_column(heading)
+    for column in columns:
+        table.add_column(str(column), justify="right")
+    for name, curve in curves.items():
+        for test in curve[0]:
+            table.add_row(name, test, *(f"{errors[test]['mean']:.3g}" for errors in curve))
+    console.print(table)
+
+
+def draw_rows(path: Path, results: dict[str, Any]) -> None:
+    """Every row that has been run: our models and the paper's, one panel for each task."""
+    ran = [row for row in results["rows"] if has_run(row)]
+    tasks = list(dict.fromkeys(row["task"] for row in ran))
+    most = max(sum(row["task"] == task for row in ran) for task in tasks)
+    with figure(path, width=7.5, height=1.2 + (0.9 + 0.24 * most) * len(tasks)) as drawn:
+        axes = drawn.subplots(len(tasks), 1, squeeze=False)[:, 0]
+        for axis, task in zip(axes, tasks, strict=True):
+            own = [row for row in ran if row["task"] == task]
+            places = range(len(own))
+            for i, (name, label) in enumerate(results["models"].items()):
+                points = [
+                    (y, row["models"][name]["mean"]) for y, row in enumerate(own) if row["models"][name]
+                ]
+                style = {key: value for key, value in STYLES[i].items() if key != "linestyle"}
+                axis.plot([x for _, x in points], [y for y, _ in points], ls="", ms=6, label=label, **style)
+            for name, mark in (("plain", "$M$"), ("standard", "$S$"), ("mlp", "$P$")):
+                label = f"paper's {results['models'][name].removesuffix(', paper')}"
+                values = [row["paper"][name] for row in own]
+                axis.plot(values, list(places), ls="", marker=mark, color="0.55", ms=5, label=label)
+            axis.set_yticks(list(places), [f"{row['train']} → {row['test']}" for row in own])
+            axis.set(xscale="log", ylim=(len(own) - 0.5, -0.5), title=f"{task}, trained on → tested on")
+        axes[-1].set_xlabel("mean absolute error of the next state, raw units")
+        handles, labels = axes[0].get_legend_handles_labels()
+        drawn.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8)
+
+
+def draw_curves(path: Path, results: dict[str, Any]) -> None:
+    """Error against the length of chains and against the amount of data, on the level itself and another."""
+    studied = results["studied"]
+    tests = [studied, *(test for test in results["tests"] if test != studied)][:2]
+    tasks = [task for task in results["chains"] if task in results["shares"]]
+    if not tasks:
+        return
+    with figure(path, width=9.0, height=0.6 + 2.6 * len(tasks)) as drawn:
+        axes = drawn.subplots(len(tasks), 4, squeeze=False)
+        for row, task in zip(axes, tasks, strict=True):
+            for axis, test in zip(row[:2], tests, strict=False):
+                _draw_chains(axis, results["lengths"], results["chains"][task], test)
+                axis.set_title(f"{task}: {studied} → {test}", fontsize=8)
+            for axis, test in zip(row[2:], tests, strict=False):
+                _draw_shares(axis, results, task, test)
+                axis.set_title(f"{task}: {studied} → {test}", fontsize=8)
+            row[0].set_ylabel("mean absolute error")
+        for axis in axes[-1, :2]:
+            axis.set_xlabel("Langevin steps")
+        for axis in axes[-1, 2:]:
+            axis.set_xlabel("rows of the log")
+        small: dict[str, Any] = {"ncols": 2, "fontsize": 7, "title_fontsize": 8}
+        handles, labels = axes[0, 0].get_legend_handles_labels()
+        drawn.legend(handles, labels, title="MC-ETM, paper", loc="outside lower left", **small)
+        handles, labels = axes[0, 2].get_legend_handles_labels()
+        drawn.legend(handles, labels, title="all models", loc="outside lower right", **small)
+
+
+def _draw_chains(axis: Any, lengths: Sequence[int], curves: dict[str, Any], test: str) -> None:
+    for (name, curve), style in zip(curves.items(), STYLES, strict=False):
+        axis.plot(lengths, [errors[test]["mean"] for errors in curve], label=name, ms=4, **style)
+    axis.set_xscale("symlog", linthresh=4)
+    axis.set_xticks(lengths, [str(length) for length in lengths])
+    axis.minorticks_off()
+    axis.set_yscale("log")
+
+
+def _draw_shares(axis: Any, results: dict[str, Any], task: str, test: str) -> None:
+    curves = results["shares"][task]
+    for name, style in zip(results["models"], STYLES, strict=False):
+        if name in curves:
+            counts = [part["transitions"] for part in curves[name]]
+            values = [part["tests"][test]["mean"] for part in curves[name]]
+            axis.plot(counts, values, label=results["models"][name], ms=4, **style)
+    axis.set(xscale="log", yscale="log")
