@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from mcetm.data.transitions import Transitions
+from mcetm.studies.batched import in_batches
 from mcetm.studies.rivals import Draw
 
 
@@ -58,16 +59,7 @@ def open_loop(draw: Draw, *, project: Callable[[Array], Array] = lambda x: x, ba
     many = jax.jit(jax.vmap(follow))
 
     def roll(windows: Windows, key: PRNGKeyArray) -> Float[np.ndarray, "windows horizon obs"]:
-        count = windows.start.shape[0]
-        keys = jax.random.split(key, count)
-        size = min(batch_size, count)
-        parts = []
-        for i in range(0, count, size):
-            # The last batch begins early, so that all have one size and one program serves them.
-            first = min(i, count - size)
-            chosen = slice(first, first + size)
-            found = many(windows.start[chosen], windows.action[chosen], keys[chosen])
-            parts.append(np.asarray(found)[i - first :])
-        return np.concatenate(parts)
+        keys = jax.random.split(key, windows.start.shape[0])
+        return in_batches(many, (windows.start, windows.action, keys), batch_size)
 
     return roll
