@@ -94,7 +94,7 @@ def _cell(measure: dict[str, Any], i: int | None = None) -> str:
     mean, spread = measure["mean"], measure["std"]
     if i is not None:
         mean, spread = mean[i], None if spread is None else spread[i]
-    return cell(mean, spread) if mean == mean else "–"  # NaN: there was nothing to measure
+    return "–" if mean is None else cell(mean, spread)  # there was nothing to measure
 
 
 def all_tables(results: dict[str, Any]) -> list[Table]:

@@ -37,11 +37,11 @@ def draw_scores(path: Path, piece: dict[str, Any], scores: Mapping[str, str]) ->
             _scatter(row[0], clipped, error, inside)
             row[0].axvline(delta, color="black", linewidth=1)
             row[0].set(yscale="log", ylabel=name.replace(" (", "\n("), xlim=(low, high))
-            edges = np.linspace(low, high, 50)
+            edges = np.linspace(low, high, 40)
             row[1].axvline(delta, color="black", linewidth=1, label="$\\delta$")
             _histograms(row[1], edges, (clipped[inside], "held out"), (clipped[~inside], "off the data"))
             row[1].set(xlim=(low, high))
-            ticks = np.geomspace(error.min(), error.max() * 1.001, 50)
+            ticks = np.geomspace(error.min(), error.max() * 1.001, 30)
             rejected = score > delta
             _histograms(row[2], ticks, (error[~rejected], "accepted"), (error[rejected], "truncated"))
             row[2].set(xscale="log")

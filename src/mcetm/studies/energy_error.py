@@ -116,9 +116,10 @@ def run_energy_error(
         "rates": RATES,
         "datasets": found,
     }
+    results = _without_nan(results)
     draw_ladder(out / "energy-error", results)
     write_tables(out / "tables.md", results)
-    write_json(out / "results.json", _without_nan(results))
+    write_json(out / "results.json", results)
     return results
 
 
