@@ -30,6 +30,8 @@ from mcetm.nn.members import take_members
 from mcetm.pipeline.config import ModelsConfig, TrainConfig
 from mcetm.pipeline.finished import Finished
 from mcetm.pipeline.models import Models
+from mcetm.pipeline.names import Algo
+from mcetm.pipeline.presets import make_config
 from mcetm.pipeline.train import start_run
 from mcetm.studies import energy_error, rivals, support
 from mcetm.studies.distrust import SCORES
@@ -56,7 +58,7 @@ def tiny_models() -> ModelsConfig:
 
 def tiny(dataset: str) -> EnergyErrorConfig:
     value = ValueConfig(BCConfig(width=8, batch_size=16, steps=10), width=8, batch_size=16, steps=10)
-    sizes = {"transitions": 600, "rows": 30, "samples": 2, "neighbours": 50, "batch_size": 50, "shown": 100}
+    sizes = {"transitions": 600, "rows": 30, "samples": 2, "neighbours": 50, "batch_size": 30, "shown": 100}
     return EnergyErrorConfig(tiny_models(), value, seeds=1, holdout=0.3, **sizes)
 
 
@@ -151,8 +153,9 @@ def test_a_run_brings_its_own_models_and_learners(tmp_path: Path, monkeypatch: p
 def test_an_unfinished_run_and_one_without_an_energy_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for algo, sentence in (("mcetm", "is not finished"), ("mopo", "which has no energy")):
-        start_run(TrainConfig(algo=algo), tmp_path / algo)
+    cases: tuple[tuple[Algo, str], ...] = (("mcetm", "is not finished"), ("mopo", "which has no energy"))
+    for algo, sentence in cases:
+        start_run(make_config(algo=algo), tmp_path / algo)
         if algo == "mopo":
             write_json(tmp_path / algo / "results.json", {})
         assert main(["study", "energy-error", "--run", str(tmp_path / algo), "--out", "unused"]) == 2
@@ -182,8 +185,6 @@ def test_other_tasks_are_refused() -> None:
 
 
 def test_presets_have_the_models_of_training_and_either_energy() -> None:
-    from mcetm.pipeline.presets import make_config
-
     fast = PRESETS["fast"]("walker2d-medium")
     assert fast.models == make_config("fast", dataset="walker2d-medium").models
     paper = PRESETS["paper"]("hopper-medium").models
