@@ -149,7 +149,7 @@ class EnergyError:
     """Scores of distrust against true errors, on held-out data and ever further off them."""
 
     preset: Literal["quick", "fast", "paper"] = "quick"
-    """quick: minutes on two cores, hopper alone; fast: models as in `mcetm train`, for a GPU; paper: its."""
+    """quick: hopper, minutes on two cores; fast: models of `mcetm train`, for a GPU; paper: the paper's."""
 
     tasks: tuple[Literal["hopper", "walker2d", "halfcheetah"], ...] = ()
     """Tasks; by default hopper in preset `quick`, all three in the others."""
