@@ -21,6 +21,7 @@ from safetensors.numpy import load_file
 import mcetm
 from mcetm import Statistics, Transitions, UserError
 from mcetm.agents.bc import BCConfig
+from mcetm.agents.policy import numpy_policy
 from mcetm.agents.rollout import RolloutConfig
 from mcetm.agents.sac import SACConfig
 from mcetm.cli import main
@@ -35,6 +36,7 @@ from mcetm.dynamics import (
     InferenceConfig,
     Langevin,
 )
+from mcetm.nn.members import take_members
 from mcetm.pipeline import policy as policy_stage
 from mcetm.pipeline.config import (
     ModelsConfig,
@@ -45,9 +47,10 @@ from mcetm.pipeline.config import (
     read_config,
     to_plain,
 )
+from mcetm.pipeline.finished import read_finished
 from mcetm.pipeline.models import train_models
 from mcetm.pipeline.presets import PRESETS, make_config
-from mcetm.pipeline.train import _bounds, _lines, run_training, start_run
+from mcetm.pipeline.train import _lines, action_bounds, run_training, start_run
 
 CHAIN = Langevin(steps=2)
 
@@ -132,6 +135,11 @@ def test_a_run_is_complete_and_one_killed_in_its_stages_is_the_same(tmp_path: Pa
     assert {"q", "spread", "truncated", "rollout_length", "return"} <= set(lines[-1])
     with pytest.raises(UserError, match="other settings"):
         start_run(replace(config, seeds=5), folder)
+    finished, obs = read_finished(folder), np.ones((4, 3), np.float32)
+    second = numpy_policy(take_members(finished.learners.actor, 1))
+    np.testing.assert_array_equal(second.mode(obs), mcetm.load_policy(folder / "policy" / "seed-1")(obs))
+    assert finished.models.energy is not None
+    assert len(finished.train) + len(finished.holdout) == 800
 
     killed = tmp_path / "killed"
     start_run(config, killed)
@@ -301,7 +309,7 @@ def test_an_action_that_never_varies_has_room() -> None:
     log = Transitions.from_arrays(
         rows, np.zeros((20, 2)), np.zeros(20), rows, np.zeros(20, bool), rows[:, 0] == 0
     )
-    low, high = _bounds(log)
+    low, high = action_bounds(log)
     assert bool((high > low).all())
 
 

@@ -19,7 +19,7 @@ from mcetm.dynamics.space import Space
 from mcetm.nn.scaling import Scaling
 from mcetm.studies import landscape
 from mcetm.studies.embedding import Embedding
-from mcetm.studies.landscape import DISTANCES, LandscapeConfig, Probes, auroc, barriers, drift, slices
+from mcetm.studies.landscape import DISTANCES, LandscapeConfig, Probes, barriers, drift, slices
 from mcetm.studies.rivals import RivalsConfig, scaled_down
 
 EMBEDDINGS = (Embedding.draw(6, seed=0), Embedding.draw(4, seed=1))
@@ -94,12 +94,6 @@ def test_an_embedding_in_one_dimension_is_a_users_mistake(capsys: pytest.Capture
         Embedding.draw(1, seed=0)
     assert main(["study", "landscape", "--state-dim", "1"]) == 2
     assert "at least 2 dimensions" in capsys.readouterr().err
-
-
-def test_auroc_counts_pairs() -> None:
-    assert auroc(np.array([0.0, 2.0]), np.array([1.0, 3.0])) == 0.75
-    assert auroc(np.array([0.0, 1.0]), np.array([0.0, 1.0])) == 0.5
-    assert auroc(np.array([3.0]), np.array([1.0, 2.0])) == 0.0
 
 
 def test_gaps_of_a_bowl_are_its_steepness_times_the_distance_squared() -> None:

@@ -249,6 +249,56 @@ class Rollouts:
 
 
 @dataclass(frozen=True)
+class EnergyError:
+    """Scores of distrust against true errors, on held-out data and ever further off them."""
+
+    preset: Literal["quick", "fast", "paper"] = "quick"
+    """quick: hopper, minutes on two cores; fast: models of `mcetm train`, for a GPU; paper: the paper's."""
+
+    tasks: tuple[_Task, ...] = ()
+    """Tasks; by default hopper in preset `quick`, all three in the others."""
+
+    level: _Level = "medium"
+    """Level of the data that the models are trained on; the others are off it."""
+
+    energy: Literal["anchored", "plain"] | None = None
+    """The energy: `anchored` by default, `plain`, the paper's, in preset `paper`."""
+
+    run_folder: Annotated[Path | None, arg(name="run", metavar="RUN", help_behavior_hint="")] = None
+    """Look at a finished run: its models, critic and policy instead of fresh ones."""
+
+    seeds: int | None = None
+    """Independent trainings: 2 in preset `quick`, 3 in the others."""
+
+    out: Annotated[Path, arg(metavar="DIR")] = Path("studies/energy-error")
+    """Where results.json, tables.md and the figures go."""
+
+    seed: int = 0
+    """The first of the seeds."""
+
+    def run(self) -> int:
+        """Train, look, write, print."""
+        from mcetm.console import output
+        from mcetm.report.energy_error import show_energy_error
+        from mcetm.studies.energy_error import run_energy_error
+
+        results = run_energy_error(
+            self.out,
+            preset=self.preset,
+            tasks=self.tasks or None,
+            level=self.level,
+            energy=self.energy,
+            run=self.run_folder,
+            seeds=self.seeds,
+            seed=self.seed,
+        )
+        show_energy_error(results, output())
+        tasks = (f"energy-error-{name.split('-')[0]}" for name in results["datasets"])
+        _say_written(self.out, "energy-error", *tasks)
+        return 0
+
+
+@dataclass(frozen=True)
 class ListStudies:
     """List the studies there are."""
 
@@ -266,6 +316,7 @@ STUDIES = {
     "bound": Bound,
     "cross-dataset": CrossDataset,
     "rollouts": Rollouts,
+    "energy-error": EnergyError,
 }
 
 
@@ -285,6 +336,7 @@ class Study:
         | Annotated[Bound, subcommand("bound")]
         | Annotated[CrossDataset, subcommand("cross-dataset")]
         | Annotated[Rollouts, subcommand("rollouts")]
+        | Annotated[EnergyError, subcommand("energy-error")]
         | Annotated[ListStudies, subcommand("list")]
     )
 

@@ -98,7 +98,7 @@ def run_training(folder: Path, config: TrainConfig, log: Transitions | None = No
             needs=needs,
             key=jax.random.key(config.seed),
             folder=folder / "models",
-            earlier=None if config.models_from is None else Path(config.models_from) / "models",
+            earlier=earlier_models(config),
         )
     outcomes = []
     for name, algo, policy in lines:
@@ -112,9 +112,9 @@ def run_training(folder: Path, config: TrainConfig, log: Transitions | None = No
             world,
             algo,
             policy,
-            _bounds(train),
+            action_bounds(train),
             task,
-            seeds=_seeds(config),
+            seeds=seeds_of(config),
             folder=place,
             label=name,
         )
@@ -151,7 +151,7 @@ def results_of(run: Run) -> dict[str, Any]:
     return {
         "dataset": run.config.dataset,
         "data_return": run.data_return,
-        "seeds": _seeds(run.config),
+        "seeds": seeds_of(run.config),
         "algorithms": {
             outcome.name: None
             if outcome.returns is None
@@ -180,11 +180,17 @@ def _lines(config: TrainConfig) -> list[tuple[str, Algo, PolicyConfig]]:
     return [*(line for line in rivals if line[0] != own[0]), own]
 
 
-def _seeds(config: TrainConfig) -> list[int]:
+def earlier_models(config: TrainConfig) -> Path | None:
+    """The folder of an earlier run's models, where they are used."""
+    return None if config.models_from is None else Path(config.models_from) / "models"
+
+
+def seeds_of(config: TrainConfig) -> list[int]:
+    """The seeds of a run."""
     return list(range(config.seed, config.seed + config.seeds))
 
 
-def _bounds(log: Transitions) -> tuple[Any, Any]:
+def action_bounds(log: Transitions) -> tuple[Any, Any]:
     """Action bounds of the log, or of its actions where it does not say."""
     seen_low, seen_high = log.action.min(axis=0), log.action.max(axis=0)
     low = seen_low if log.metadata.action_low is None else np.asarray(log.metadata.action_low)
@@ -196,7 +202,7 @@ def _bounds(log: Transitions) -> tuple[Any, Any]:
 
 
 def _save(folder: Path, actors: Actor, config: TrainConfig, task: Task | None) -> None:
-    for i, seed in enumerate(_seeds(config)):
+    for i, seed in enumerate(seeds_of(config)):
         about = {
             "task": None if task is None else task.name,
             "dataset": config.dataset,

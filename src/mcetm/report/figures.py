@@ -21,6 +21,8 @@ STYLES: tuple[dict[str, Any], ...] = (
     {"color": "#CC79A7", "linestyle": ":", "marker": "v"},
     {"color": "#D55E00", "linestyle": "--", "marker": "P"},
     {"color": "#0072B2", "linestyle": "-.", "marker": "X"},
+    {"color": "#882255", "linestyle": "-", "marker": "*"},
+    {"color": "#999999", "linestyle": ":", "marker": "."},
 )
 
 _LOOK: dict[Any, Any] = {

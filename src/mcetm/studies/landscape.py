@@ -34,6 +34,7 @@ from mcetm.dynamics import (
 from mcetm.dynamics.calibrate import Judge
 from mcetm.dynamics.energy import Energy
 from mcetm.errors import UserError
+from mcetm.evaluation.detection import auroc
 from mcetm.files import write_json
 from mcetm.pipeline.environment import describe_environment
 from mcetm.report.landscape import draw_numbers, draw_slices
@@ -163,13 +164,6 @@ class Probes(eqx.Module):
             jax.vmap(states.tangent)(follow),
             jax.vmap(lambda x, k: states.normal(x, key=k))(follow, keys),
         )
-
-
-def auroc(low: Float[np.ndarray, " n"], high: Float[np.ndarray, " m"]) -> float:
-    """How surely a value of `high` exceeds one of `low`: 1 always, ½ by chance; ties count half."""
-    from scipy.stats import mannwhitneyu
-
-    return float(mannwhitneyu(high, low).statistic / (len(low) * len(high)))
 
 
 @eqx.filter_jit

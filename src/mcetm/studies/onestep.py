@@ -15,8 +15,8 @@ from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics import EnergyEnsemble, InferenceConfig, Langevin
 from mcetm.errors import UserError
+from mcetm.studies.batched import in_batches
 from mcetm.studies.locomotion import unseen
-from mcetm.studies.openloop import in_batches
 from mcetm.studies.rivals import Draw
 
 Start = Literal["regressor", "noise"]

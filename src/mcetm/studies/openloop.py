@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from mcetm.data.transitions import Transitions
+from mcetm.studies.batched import in_batches
 from mcetm.studies.rivals import Draw
 
 
@@ -67,15 +68,3 @@ def _follow(
         return jax.lax.scan(step, start, (actions, jax.random.split(key, actions.shape[0])))[1]
 
     return jax.vmap(follow)(starts, actions, keys)
-
-
-def in_batches(run: Callable[..., Array], rows: tuple[Array, ...], batch_size: int) -> np.ndarray:
-    """A function of many rows, computed some at a time."""
-    count = len(rows[0])
-    size = min(batch_size, count)
-    parts = []
-    for i in range(0, count, size):
-        # The last batch begins early, so that all have one size and one program serves them.
-        first = min(i, count - size)
-        parts.append(np.asarray(run(*(part[first : first + size] for part in rows)))[i - first :])
-    return np.concatenate(parts)

@@ -148,7 +148,9 @@ class Rivals:
     def _energy(self, config: EnergyConfig, inference: InferenceConfig, key: PRNGKeyArray) -> Trained:
         on_manifold = config.negatives == "manifold"
         started = inference.start == "regressor" or config.kind == "anchored"
-        parts = [self.gaussian] * started + [self.autoencoder] * on_manifold
+        # Asking for a part trains it, so only those that are needed are asked for.
+        parts = [self.gaussian] if started else []
+        parts += [self.autoencoder] if on_manifold else []
         trained = _clocked(
             lambda: fit_energy(
                 self.train,

@@ -1,0 +1,89 @@
+"""How much the energy-error study trains and looks at, by preset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from mcetm.agents.bc import BCConfig
+from mcetm.dynamics import (
+    ANCHORED,
+    PAPER_EMPO,
+    REFINE,
+    AutoencoderConfig,
+    CalibrationConfig,
+    EnergyConfig,
+    GaussianConfig,
+    InferenceConfig,
+    Langevin,
+)
+from mcetm.pipeline.config import ModelsConfig
+from mcetm.pipeline.presets import make_config
+from mcetm.studies.value import ValueConfig
+
+TASKS = ("hopper", "walker2d", "halfcheetah")
+EnergyKind = Literal["anchored", "plain"]
+
+
+@dataclass(frozen=True)
+class EnergyErrorConfig:
+    """How much is trained and looked at."""
+
+    models: ModelsConfig
+    value: ValueConfig = field(default_factory=ValueConfig)
+    seeds: int = 3
+    transitions: int | None = None
+    """Collect this many instead of reading the whole dataset."""
+    holdout: float = 0.1
+    """One half sets thresholds, the other is looked at."""
+    rows: int = 3000
+    """Of each rung at most."""
+    samples: int = 5
+    neighbours: int = 100_000
+    rate: float = 0.01
+    """Share of held-out rows above δ, for every score."""
+    batch_size: int = 500
+    shown: int = 2000
+    """Rows in the figure."""
+
+
+def _quick(dataset: str) -> EnergyErrorConfig:
+    models = ModelsConfig(
+        gaussian=GaussianConfig(members=4, elites=3, width=100, depth=3, steps=3000, batch_size=256),
+        autoencoder=AutoencoderConfig(latent_dim=5, width=64, depth=2, steps=2000, batch_size=256),
+        energy=_small(ANCHORED, 1500),
+        inference=replace(REFINE, ambient=replace(REFINE.ambient, steps=10)),
+        calibration=CalibrationConfig(samples=4, rows=1000),
+    )
+    small: dict[str, Any] = {"width": 64, "batch_size": 256}
+    value = ValueConfig(BCConfig(**small, learning_rate=1e-3, steps=2000), **small, rate=1e-3, steps=3000)
+    # Fewer neighbours than rows of any split: seeds then share one program.
+    sizes = {"transitions": 30_000, "neighbours": 20_000, "rows": 300, "samples": 4, "batch_size": 300}
+    return EnergyErrorConfig(models, value, seeds=2, **sizes)
+
+
+def _small(energy: EnergyConfig, steps: int) -> EnergyConfig:
+    chain = Langevin(steps=10)
+    sizes: dict[str, int] = {"members": 3, "count": 8, "width": 64, "depth": 3, "batch_size": 64}
+    return replace(energy, **sizes, steps=steps, latent=chain, ambient=chain)
+
+
+PRESETS: dict[str, Callable[[str], EnergyErrorConfig]] = {
+    "quick": _quick,
+    "fast": lambda dataset: EnergyErrorConfig(make_config("fast", dataset=dataset).models),
+    "paper": lambda dataset: EnergyErrorConfig(make_config("paper-empo", dataset=dataset).models, samples=10),
+}
+PRESET_TASKS = {"quick": TASKS[:1], "fast": TASKS, "paper": TASKS}
+
+
+def with_energy(models: ModelsConfig, kind: EnergyKind, *, small: bool) -> ModelsConfig:
+    """The same models with an energy of this kind: our anchored one, or the paper's plain one."""
+    if models.energy.kind == kind:
+        return models
+    refine = replace(REFINE, ambient=replace(REFINE.ambient, steps=10))
+    if kind == "anchored":
+        return replace(models, energy=ANCHORED, inference=refine)
+    chain = Langevin(steps=10, noise=0.1)
+    inference = InferenceConfig(latent=chain, ambient=chain) if small else InferenceConfig()
+    return replace(models, energy=_small(PAPER_EMPO, 1000) if small else PAPER_EMPO, inference=inference)

@@ -1,0 +1,99 @@
+"""What the behaviour is worth: a cloned policy, and its Q by fitted evaluation on the log.
+
+For studies of penalties on Q that have no trained agent at hand. The policy that is evaluated is the one that
+acts at imagined states, so both are the clone's; nothing is improved, so nothing is overestimated on purpose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from mcetm.agents.bc import BCConfig, fit_bc
+from mcetm.agents.critics import Critic, follow, make_critics, teach, values
+from mcetm.agents.learner import Minibatch
+from mcetm.agents.targets import bellman_target
+from mcetm.data.normalize import Statistics
+from mcetm.data.transitions import Transitions
+from mcetm.nn.actor import Actor
+from mcetm.nn.members import take_members
+from mcetm.nn.scaling import InputScaling
+from mcetm.training import fit
+from mcetm.training.batches import Batch
+from mcetm.training.optimise import begin
+
+
+@dataclass(frozen=True)
+class ValueConfig:
+    """Cloning and evaluation; sizes are the agents'."""
+
+    cloning: BCConfig = field(default_factory=lambda: BCConfig(steps=30_000))
+    width: int = 256
+    depth: int = 2
+    critics: int = 2
+    discount: float = 0.99
+    smoothing: float = 0.005
+    batch_size: int = 256
+    rate: float = 3e-4
+    steps: int = 50_000
+
+
+class Evaluated(eqx.Module):
+    """A policy and what its actions are worth, asked like a learner."""
+
+    actor: Actor
+    critics: Critic
+
+    def act(self, obs: Float[Array, " obs"], *, key: PRNGKeyArray) -> Float[Array, " action"]:
+        """The policy's mode: cloning by least squares teaches it no spread."""
+        return self.actor.mode(obs)
+
+    def next_value(self, obs: Float[Array, " obs"], *, key: PRNGKeyArray) -> Float[Array, ""]:
+        """The least of the critics, as agents take it."""
+        return values(self.critics, obs, self.actor.mode(obs)).min()
+
+
+def evaluate_behaviour(
+    log: Transitions, low: Array, high: Array, config: ValueConfig, *, seed: int
+) -> Evaluated:
+    """Clone the behaviour of a log and evaluate the clone on it."""
+    actors, _ = fit_bc(log, low, high, config.cloning, seeds=jnp.asarray([seed], jnp.int32))
+    actor = take_members(actors, 0)
+    statistics = Statistics.of(log)
+    make_key, fit_key = jax.random.split(jax.random.key(seed))
+    critics = make_critics(
+        config.critics,
+        InputScaling.of(statistics.obs, statistics.action),
+        width=config.width,
+        depth=config.depth,
+        key=make_key,
+    )
+
+    def step(state: Any, data: Batch, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
+        critics, slow, moments = state
+        batch = data.draw(config.batch_size, key=key)
+
+        def target(row: Batch) -> Array:
+            value = Evaluated(actor, slow).next_value(row.next_obs, key=key)
+            return bellman_target(row.reward, row.terminated, value, config.discount)
+
+        rows = Minibatch(batch.obs, batch.action, batch.next_obs, real=config.batch_size)
+        critics, moments, metrics = teach(critics, moments, rows, jax.vmap(target)(batch), rate=config.rate)
+        return (critics, follow(slow, critics, config.smoothing), moments), metrics
+
+    result = fit(
+        step,
+        (critics, critics, begin(optax.adam(config.rate), critics)),
+        Batch.of(log),
+        steps=config.steps,
+        key=fit_key,
+        label="value of the behaviour",
+        watch=("q", "target"),
+    )
+    return Evaluated(actor, result.state[1])

@@ -1,0 +1,70 @@
+"""Numbers from scores and errors that are known beforehand."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mcetm.studies.distrust import MODELS, SCORES
+from mcetm.studies.reliability import COVERAGES, measure, shown_rows
+
+RUNG = np.repeat([0, 1, 3], 100)  # nothing on rung 2
+
+
+def looks(errors: np.ndarray, scores: dict[str, np.ndarray]) -> dict[str, dict[str, Any]]:
+    """The errors of both models, and a constant for every score that is not given."""
+    flat = np.zeros(len(errors))
+    return {
+        "scores": {name: scores.get(name, flat) for name in SCORES},
+        "errors": {model: {"error": errors, "mse": errors**2} for model in MODELS},
+        "truncated": {"per-sample": (errors > 1.5).astype(float), "minimum": flat},
+    }
+
+
+@pytest.fixture
+def measured() -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    error = rng.uniform(0.0, 1.0, 300) + RUNG
+    given = {"MC-ETM energy": error**3, "Gaussian log-std": -error}
+    known = looks(np.linspace(0.0, 1.0, 101), {"MC-ETM energy": np.linspace(0.0, 1.0, 101)})
+    return measure(looks(error, given), RUNG, 4, known, rate=0.1)
+
+
+def test_a_score_that_knows_the_error(measured: dict[str, Any]) -> None:
+    found = measured["scores"]["MC-ETM energy"]
+    assert found["delta"] == pytest.approx(0.9)
+    np.testing.assert_allclose(found["spearman"], [1.0, 1.0, np.nan, 1.0])
+    np.testing.assert_allclose(found["auroc"], [0.5, 1.0, np.nan, 1.0])
+    assert found["pooled"]["excess"] == pytest.approx(0.0, abs=1e-9)
+    assert found["pooled"]["auroc"] == 1.0
+    assert found["rejected"][1] == 1.0
+    assert found["rejected"][0] == pytest.approx(found["false alarms"][0])
+    assert found["pooled"]["error of rejected"] > 1.0 > found["pooled"]["error of accepted"]
+    risk = np.asarray(found["risk"])
+    assert len(risk) == len(COVERAGES)
+    assert (np.diff(risk) > 0).all()
+
+
+def test_a_reversed_score_and_one_that_says_nothing(measured: dict[str, Any]) -> None:
+    reversed_, constant = (measured["scores"][name] for name in ("Gaussian log-std", "random"))
+    assert reversed_["pooled"]["spearman"] == pytest.approx(-1.0)
+    assert reversed_["pooled"]["auroc"] == 0.0
+    assert reversed_["pooled"]["excess"] > 1.5
+    assert np.isnan(constant["pooled"]["spearman"])
+    assert constant["pooled"]["excess"] == pytest.approx(1.0)
+    assert constant["pooled"]["auroc"] == 0.5
+
+
+def test_rungs_are_counted_and_averaged_apart(measured: dict[str, Any]) -> None:
+    np.testing.assert_array_equal(measured["rows"], [100, 100, 0, 100])
+    errors = measured["errors"]["MC-ETM"]
+    np.testing.assert_allclose(errors, [0.5, 1.5, np.nan, 3.5], atol=0.1)
+    assert measured["truncated"]["per-sample"][3] == 1.0
+
+
+def test_rows_for_the_figure_are_whole() -> None:
+    error = np.arange(300.0)
+    shown = shown_rows(looks(error, {"random": 2 * error}), RUNG, 50, seed=0)
+    assert len(shown["rung"]) == 50
+    np.testing.assert_allclose(shown["random"], 2 * np.array(shown["MC-ETM"]))
+    np.testing.assert_array_equal(RUNG[np.array(shown["MC-ETM"], int)], shown["rung"])
