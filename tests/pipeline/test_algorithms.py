@@ -55,6 +55,8 @@ def test_it_learns_to_go_home(algo: Algo, tmp_path: Path) -> None:
     assert trained.history[-1]["step"] == 300
     assert np.isfinite(trained.history[-1]["critic_loss"]).all()
     assert ("rollout_length" in trained.history[-1]) == (imagined is not None)
+    if algo not in ("combo", "td3bc"):
+        return  # one with a model and one without: reading back is the same for all
     again = train()
     for old, new in zip(
         jax.tree_util.tree_leaves(trained.actors), jax.tree_util.tree_leaves(again.actors), strict=True

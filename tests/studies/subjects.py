@@ -1,4 +1,4 @@
-"""Models that were never trained, for tests of what is asked of them."""
+"""Models that were never trained, for tests of what is asked of them, and some that must not be."""
 
 import equinox as eqx
 import jax
@@ -26,3 +26,13 @@ def untrained(log: Transitions, members: int = 2) -> tuple[GaussianEnsemble, Ene
     energy = EnergyEnsemble(anchored(gaussians, keys), Space.of(log, "change"), config=REFINE)
     threshold = Threshold(jnp.arange(1.0, members + 1.0))
     return GaussianEnsemble(gaussians, jnp.arange(members)), energy, threshold
+
+
+class NoRivals:
+    """In the place of `Rivals`: a finished study must not ask for any model again."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> object:
+        raise AssertionError(f"{name} was trained again")

@@ -21,6 +21,7 @@ from mcetm.studies.discontinuous import (
 )
 from mcetm.studies.rivals import RivalsConfig, Trained, scaled_down
 from mcetm.studies.summary import over_seeds
+from tests.studies.subjects import NoRivals
 
 
 def test_the_function_by_hand() -> None:
@@ -138,13 +139,12 @@ def test_the_study_writes_what_it_found_and_goes_on_after_finished_models(
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000
         assert (tmp_path / f"{name}.svg").read_text().startswith("<?xml")
 
-    def refuse(*_: object) -> None:
-        raise AssertionError("a finished model was measured again")
-
-    monkeypatch.setattr(didactic, "_measure", refuse)
+    monkeypatch.setattr(didactic, "Rivals", NoRivals)
+    for drawing in ("draw_surfaces", "draw_errors"):
+        monkeypatch.setattr(didactic, drawing, lambda *_, **__: None)  # seconds each, and seen above
     again = run_didactic(tmp_path, transitions=1000)
     assert again["models"] == results["models"]
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="trained again"):
         run_didactic(tmp_path, transitions=1500)
 
 

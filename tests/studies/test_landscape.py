@@ -21,6 +21,7 @@ from mcetm.studies import landscape
 from mcetm.studies.embedding import Embedding
 from mcetm.studies.landscape import DISTANCES, LandscapeConfig, Probes, barriers, drift, slices
 from mcetm.studies.rivals import RivalsConfig, scaled_down
+from tests.studies.subjects import NoRivals
 
 EMBEDDINGS = (Embedding.draw(6, seed=0), Embedding.draw(4, seed=1))
 NUMBERS = jnp.linspace(-3.0, 3.0, 301)
@@ -168,11 +169,10 @@ def test_the_study_writes_what_it_found(
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000
         assert (tmp_path / f"{name}.svg").read_text().startswith("<?xml")
 
-    def refuse(*_: object) -> None:
-        raise AssertionError("a finished model was measured again")
-
-    monkeypatch.setattr(landscape, "barriers", refuse)
+    monkeypatch.setattr(landscape, "Rivals", NoRivals)
+    for drawing in ("draw_slices", "draw_numbers"):
+        monkeypatch.setattr(landscape, drawing, lambda *_: None)  # seconds each, and seen above
     again = landscape.run_landscape(tmp_path, state_dim=5, action_dim=3)
     assert again["models"] == results["models"]
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="trained again"):
         landscape.run_landscape(tmp_path, config=replace(tiny(), starts=1))

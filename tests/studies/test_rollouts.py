@@ -127,6 +127,7 @@ def test_the_study_follows_films_and_goes_on_after_finished_models(
         raise AssertionError("a finished model was trained again")
 
     monkeypatch.setattr(rollouts, "rival", refuse)
+    monkeypatch.setattr(rollouts, "draw_rollouts", lambda *_: None)  # seconds, and seen above
     again = run_rollouts(tmp_path, models=["plain"], pictures="drawn")
     assert json.loads(json.dumps(again["tasks"])) == results["tasks"]
     with pytest.raises(AssertionError):
