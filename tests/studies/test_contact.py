@@ -1,6 +1,7 @@
 """The contact study: its data, its measures, and the whole of it at a small size."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxtyping import PRNGKeyArray
 
-from mcetm import UserError
+from mcetm import Transitions, UserError
 from mcetm.cli import main
 from mcetm.dynamics import AutoencoderConfig, DiffusionConfig, GaussianConfig, Langevin
 from mcetm.studies import contact
 from mcetm.studies.contact import ContactConfig, errors, read_tosses, run_contact, unit_quaternion
 from mcetm.studies.keeping import kept
 from mcetm.studies.openloop import Windows, open_loop
-from mcetm.studies.rivals import RivalsConfig, scaled_down
+from mcetm.studies.rivals import Rival, Rivals, RivalsConfig, rival, scaled_down
 
 SHORT = Langevin(steps=2)
 
@@ -104,10 +106,19 @@ def test_the_study_writes_what_it_found_and_goes_on_after_finished_seeds(
 ) -> None:
     data = write_tosses(tmp_path / "cube_tosses.npz")
     monkeypatch.setitem(contact.PRESETS, "quick", tiny)
+
+    def three(
+        train: Transitions, held: Transitions, config: RivalsConfig, *, key: PRNGKeyArray
+    ) -> Iterator[Rival]:
+        models = Rivals(train, held, config, key=key)
+        # Every model is followed alike, and each takes seconds to compile; other studies train the others.
+        return (rival(models, kind) for kind in ("gaussian", "plain", "diffusion"))
+
+    monkeypatch.setattr(contact, "train_rivals", three)
     out = tmp_path / "out"
     assert main(["study", "contact", "--data", str(data), "--out", str(out)]) == 0
     said = capsys.readouterr().out
-    names = ("Gaussian ensemble", "standard ETM", "MC-ETM, plain", "MC-ETM, anchored", "diffusion")
+    names = ("Gaussian ensemble", "MC-ETM, plain", "diffusion")
     assert all(name in said for name in names)
     assert "least rotation error" in said
     results = json.loads((out / "results.json").read_text())
