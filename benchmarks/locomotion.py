@@ -3,7 +3,8 @@
     python benchmarks/locomotion.py hopper [--algos mcetm mobile mopo ...] [--set SETTING=VALUE ...]
 
 One run folder for each algorithm under `runs/`, so that a stopped benchmark goes on where it was; the models
-are shared. Results go to `benchmarks/results/locomotion-TASK.json`.
+are shared. Results are added to `benchmarks/results/locomotion-TASK.json`, each with its commit;
+`curves.py` draws them.
 """
 
 from __future__ import annotations
@@ -31,10 +32,13 @@ _ROWS = {
     "walker2d": (79.5, 83.7, 92.5, 84.1, 81.9, 84.9, 87.7, 55.4, 92.7),
     "halfcheetah": (46.9, 48.3, 65.9, 73.0, 54.2, 77.9, 74.6, 21.2, 76.9),
 }
+_IQL = {"hopper": 66.3, "walker2d": 78.3, "halfcheetah": 47.4}
 PUBLISHED: dict[str, dict[str, float]] = {
-    task: dict(zip(_COLUMNS, row, strict=True)) for task, row in _ROWS.items()
+    task: dict(zip(_COLUMNS, row, strict=True)) | {"iql": _IQL[task]} for task, row in _ROWS.items()
 }
-"""Normalised scores as MC-ETM's paper has them, on D4RL's own data; they measured EMPO's."""
+"""Normalised scores as MC-ETM's paper has them, on D4RL's own data; they measured EMPO's.
+
+IQL is not in that table: its own paper's."""
 CURVE = ("step", "return", "q", "target", "spread", "uncertainty", "truncated", "temperature", "entropy")
 ROLLOUTS = ("rollout_length", "rollout_truncated", "rollout_terminated", "rollout_reward")
 
@@ -52,10 +56,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     dataset = given.dataset or f"{given.task}-medium"
-    began = time.perf_counter()
     log = load_dataset(dataset)
-    seconds = {"data": time.perf_counter() - began}
     first = given.runs / f"{given.task}-medium-mcetm-{given.name}"
+    path = given.out / f"locomotion-{given.task}.json"
+    given.out.mkdir(parents=True, exist_ok=True)
+    # A variant stands beside the algorithm as it is; where models come from does not make one.
+    variant = [change for change in given.set if not change.startswith("models_from=")]
     found: dict[str, Any] = {}
     for algo in given.algos:
         folder = given.runs / f"{given.task}-medium-{algo}-{given.name}"
@@ -66,8 +72,14 @@ def main() -> None:
         start_run(config, folder)
         began = time.perf_counter()
         run = run_training(folder, config, log)
-        seconds[algo] = time.perf_counter() - began
-        found[algo] = _outcome(run, config, algo, given.task)
+        seconds = round(time.perf_counter() - began, 1)
+        about = machine()
+        name = " ".join([algo, *variant])
+        found[name] = {
+            **_outcome(run, config, algo, given.task),
+            "seconds": seconds,
+            "commit": about["commit"],
+        }
         content = {
             "benchmark": "locomotion",
             "dataset": dataset,
@@ -75,17 +87,14 @@ def main() -> None:
             "data_score": _score(given.task, run.data_return),
             "seeds": given.seeds,
             "device": jax.devices()[0].device_kind,
-            "changed": given.set,
-            "seconds": {name: round(value, 1) for name, value in seconds.items()},
-            "algorithms": found,
-            **machine(),
+            **about,
         }
-        given.out.mkdir(parents=True, exist_ok=True)
-        (given.out / f"locomotion-{given.task}.json").write_text(json.dumps(content, indent=1) + "\n")
-    for algo, result in found.items():
-        print(f"{algo:8s} {result['score']:6.1f} ± {result['score_std']:.1f}", end="  ")
-        print(f"published {result['published']}  {seconds[algo]:.0f} s  {result['scores']}")
-        print("   ", {name: np.round(values, 4).tolist() for name, values in result["diagnosis"].items()})
+        kept = json.loads(path.read_text())["algorithms"] if path.exists() else {}
+        path.write_text(json.dumps({**content, "algorithms": {**kept, **found}}, indent=1) + "\n")
+    for name, result in found.items():
+        print(f"{name:8s} {result['score']:6.1f} ± {result['score_std']:.1f}", end="  ")
+        print(f"published {result['published']}  {result['seconds']:.0f} s  {result['scores']}")
+        print("   ", {key: np.round(values, 4).tolist() for key, values in result["diagnosis"].items()})
 
 
 def _score(task: str, value: float) -> float:
