@@ -1,4 +1,4 @@
-"""Models that were never trained, for tests of what is asked of them, and some that must not be."""
+"""Models for tests of what is asked of them: never trained, small ones, and some that must not be trained."""
 
 import equinox as eqx
 import jax
@@ -8,13 +8,19 @@ from mcetm import Statistics, Transitions
 from mcetm.dynamics import (
     REFINE,
     AnchoredEnergy,
+    AutoencoderConfig,
+    DiffusionConfig,
     EnergyEnsemble,
     Gaussian,
     GaussianConfig,
     GaussianEnsemble,
+    Langevin,
     Space,
     Threshold,
 )
+from mcetm.studies.rivals import RivalsConfig, scaled_down
+
+SHORT = Langevin(steps=2)
 
 
 def untrained(log: Transitions, members: int = 2) -> tuple[GaussianEnsemble, EnergyEnsemble, Threshold]:
@@ -26,6 +32,19 @@ def untrained(log: Transitions, members: int = 2) -> tuple[GaussianEnsemble, Ene
     energy = EnergyEnsemble(anchored(gaussians, keys), Space.of(log, "change"), config=REFINE)
     threshold = Threshold(jnp.arange(1.0, members + 1.0))
     return GaussianEnsemble(gaussians, jnp.arange(members)), energy, threshold
+
+
+def tiny_rivals() -> RivalsConfig:
+    """Every model of a comparison at a size that is trained in no time."""
+    rivals = RivalsConfig(
+        gaussian=GaussianConfig(members=2, elites=2, width=8, depth=1, steps=20, batch_size=16),
+        mlp=GaussianConfig(members=1, elites=1, width=8, depth=1, steps=20, batch_size=16, squared=True),
+        autoencoder=AutoencoderConfig(latent_dim=2, width=8, depth=1, steps=20, batch_size=16),
+        diffusion=DiffusionConfig(width=8, depth=1, steps=20, batch_size=16, sampler_steps=3),
+    )
+    return scaled_down(
+        rivals, members=2, batch_size=8, count=2, width=8, depth=1, steps=10, latent=SHORT, ambient=SHORT
+    )
 
 
 class NoRivals:

@@ -14,14 +14,12 @@ from jaxtyping import PRNGKeyArray
 
 from mcetm import Transitions, UserError
 from mcetm.cli import main
-from mcetm.dynamics import AutoencoderConfig, DiffusionConfig, GaussianConfig, Langevin
 from mcetm.studies import contact
 from mcetm.studies.contact import ContactConfig, errors, read_tosses, run_contact, unit_quaternion
 from mcetm.studies.keeping import kept
 from mcetm.studies.openloop import Windows, open_loop
-from mcetm.studies.rivals import Rival, Rivals, RivalsConfig, rival, scaled_down
-
-SHORT = Langevin(steps=2)
+from mcetm.studies.rivals import Rival, Rivals, RivalsConfig, rival
+from tests.studies.subjects import tiny_rivals
 
 
 def write_tosses(path: Path, tosses: int = 8, length: int = 60) -> Path:
@@ -42,15 +40,7 @@ def write_tosses(path: Path, tosses: int = 8, length: int = 60) -> Path:
 
 
 def tiny() -> ContactConfig:
-    rivals = RivalsConfig(
-        gaussian=GaussianConfig(members=2, elites=2, width=8, depth=1, steps=20, batch_size=16),
-        autoencoder=AutoencoderConfig(latent_dim=2, width=8, depth=1, steps=20, batch_size=16),
-        diffusion=DiffusionConfig(width=8, depth=1, steps=20, batch_size=16, sampler_steps=3),
-    )
-    rivals = scaled_down(
-        rivals, members=2, batch_size=8, count=2, width=8, depth=1, steps=10, latent=SHORT, ambient=SHORT
-    )
-    return ContactConfig(rivals, seeds=1, holdout=0.3, every=30, draws=1)
+    return ContactConfig(tiny_rivals(), seeds=1, holdout=0.3, every=30, draws=1)
 
 
 def test_tosses_become_transitions_without_actions_and_rewards(tmp_path: Path) -> None:

@@ -14,28 +14,14 @@ from mcetm import UserError
 from mcetm.cli import main
 from mcetm.data import Transitions
 from mcetm.data.transitions import Metadata
-from mcetm.dynamics import AutoencoderConfig, DiffusionConfig, GaussianConfig, Langevin
 from mcetm.studies import cross_dataset
 from mcetm.studies.cross_dataset import CrossConfig, run_cross_dataset
 from mcetm.studies.locomotion import LEVELS, MODELS, RIVALS, TASKS, Logs, Model, thinned, unseen
 from mcetm.studies.onestep import HeldOut, errors, with_steps
 from mcetm.studies.published import PUBLISHED
-from mcetm.studies.rivals import Rivals, RivalsConfig, point, rival, scaled_down
+from mcetm.studies.rivals import Rivals, point, rival
 from mcetm.tasks.datasets import D4RL_LEVELS
-
-SHORT = Langevin(steps=2)
-
-
-def tiny_rivals() -> RivalsConfig:
-    rivals = RivalsConfig(
-        gaussian=GaussianConfig(members=2, elites=2, width=8, depth=1, steps=20, batch_size=16),
-        mlp=GaussianConfig(members=1, elites=1, width=8, depth=1, steps=20, batch_size=16, squared=True),
-        autoencoder=AutoencoderConfig(latent_dim=2, width=8, depth=1, steps=20, batch_size=16),
-        diffusion=DiffusionConfig(width=8, depth=1, steps=20, batch_size=16, sampler_steps=3),
-    )
-    return scaled_down(
-        rivals, members=2, batch_size=8, count=2, width=8, depth=1, steps=10, latent=SHORT, ambient=SHORT
-    )
+from tests.studies.subjects import SHORT, tiny_rivals
 
 
 def tiny() -> CrossConfig:
@@ -59,6 +45,13 @@ def some_log(level: str = "medium", rows: int = 1000) -> Transitions:
     return Transitions.from_arrays(
         obs, action, np.zeros(rows), obs + change, np.zeros(rows, bool), last, metadata=Metadata(source=level)
     )
+
+
+@pytest.fixture(scope="module")
+def rivals() -> Rivals:
+    """Trained when a test first asks for them."""
+    log = some_log(rows=100)
+    return Rivals(log, log, tiny_rivals(), key=jax.random.key(0))
 
 
 def test_the_papers_table_is_whole_and_its_bold_numbers_are_the_least() -> None:
@@ -118,9 +111,8 @@ def test_a_perfect_prediction_has_no_error_and_no_change_has_that_of_the_change(
     assert still == pytest.approx(float(jnp.abs(following - obs).mean()), rel=1e-5)
 
 
-def test_chains_without_steps_are_the_regressor_and_two_stages_share_the_steps() -> None:
-    log, key = some_log(rows=100), jax.random.key(0)
-    rivals = Rivals(log, log, tiny_rivals(), key=key)
+def test_chains_without_steps_are_the_regressor_and_two_stages_share_the_steps(rivals: Rivals) -> None:
+    log, key = rivals.train, jax.random.key(0)
     model, regressor = rivals.plain.model, rivals.gaussian.model
     held = HeldOut.of({"medium": log}, some_log("random"), 5, seed=0)
     same = held.errors(point(regressor), key=key)
@@ -137,9 +129,9 @@ def test_chains_without_steps_are_the_regressor_and_two_stages_share_the_steps()
     assert with_steps(model, "noise", "ambient", 5, SHORT).config.latent is None
 
 
-def test_the_ensembles_prediction_is_the_mean_of_its_members() -> None:
-    log, key = some_log(rows=100), jax.random.key(0)
-    one = rival(Rivals(log, log, tiny_rivals(), key=key), "gaussian")
+def test_the_ensembles_prediction_is_the_mean_of_its_members(rivals: Rivals) -> None:
+    log, key = rivals.train, jax.random.key(0)
+    one = rival(rivals, "gaussian")
     obs, action = jnp.asarray(log.obs[0]), jnp.asarray(log.action[0])
     own = np.array([member(obs, action, key) for member in one.members])
     assert not np.allclose(own[0], own[1], atol=1e-4)

@@ -19,7 +19,7 @@ from mcetm.studies.locomotion import TASKS, Logs
 from mcetm.studies.openloop import open_loop
 from mcetm.studies.rivals import Rival, Rivals
 from mcetm.studies.rollouts import RolloutsConfig, curves, guarded, last_scene, run_rollouts, some_windows
-from tests.studies.test_cross_dataset import tiny_rivals
+from tests.studies.subjects import tiny_rivals
 
 LENGTHS = (30, 12, 40, 30, 25)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from mcetm.agents.bc import BCConfig
 from mcetm.agents.iql import IQLConfig
@@ -28,6 +30,39 @@ from mcetm.errors import UserError
 from mcetm.pipeline.config import Algo, ModelsConfig, PolicyConfig, TrainConfig
 
 PRESETS = ("quick", "fast", "paper", "paper-empo")
+
+
+@dataclass(frozen=True)
+class _Own:
+    """What an algorithm has otherwise than its preset, on every dataset."""
+
+    samples: int | None = None
+    """N, next states of each member."""
+    sac: Mapping[str, Any] = field(default_factory=dict)
+    fast: Mapping[str, Any] = field(default_factory=dict)
+    """Of SAC, in the preset `fast` alone."""
+    literal: Mapping[str, Any] = field(default_factory=dict)
+    """Of SAC, in the paper's presets alone."""
+
+
+_QUICKER = {"actor_rate": 3e-4}  # `fast` makes a tenth of the published updates
+_FIXED = {**_QUICKER, "temperature": 0.2}  # MOBILE's on hopper, here for all tasks: one setting
+_DEEP = {"depth": 3, "actor_first": True, "cosine": False}
+_FREE = {**_DEEP, "most_temperature": None}  # the reference codes of CQL and COMBO do not bound it
+# One sample is the one that rollouts go on with: who has `samples=1` looks at no others. Published numbers of
+# updates are given where they are not the 3 M of most.
+_OWN: dict[Algo, _Own] = {
+    "mcetm": _Own(fast=_FIXED),
+    "mobile": _Own(fast=_QUICKER),
+    "mopo": _Own(samples=1, fast=_QUICKER),
+    "morel": _Own(samples=1, fast=_FIXED),
+    "empo": _Own(samples=1, fast=_QUICKER),
+    "empo-official": _Own(samples=1),
+    "rambo": _Own(samples=1, sac={"cosine": False}, literal={"steps": 2_000_000}),
+    "combo": _Own(samples=1, sac={**_FREE, "cosine": True}, literal={"steps": 1_000_000}),
+    "cql": _Own(sac=_FREE, literal={"steps": 1_000_000}),
+    "edac": _Own(sac={**_DEEP, "critic_initialisation": "small-end"}),
+}
 
 # Per-task settings by dataset: (λ, δ) of MC-ETM's table, (λ, horizon, fixed temperature) of MOBILE's official
 # code, (λ, horizon) of MOPO in OfflineRL-Kit.
@@ -74,8 +109,6 @@ _EDAC = {
     "hopper-medium-expert": (50, 1.0),
     "walker2d-medium-expert": (10, 5.0),
 }
-# Published updates, where they are not the 3 M of most.
-_UPDATES = {"cql": 1_000_000, "combo": 1_000_000, "rambo": 2_000_000}
 # (weight, horizon) of RAMBO's official code.
 _RAMBO = {
     "halfcheetah-random": (0.0, 5),
@@ -145,15 +178,8 @@ def make_config(
     name = (
         Path(dataset).name.removeprefix("d4rl:").removesuffix(".hdf5").replace("_", "-").removesuffix("-v2")
     )
-    policy, models = _for_task(policy, models, algo, name, literal=preset.startswith("paper"))
-    if preset == "fast" and algo in ("mcetm", "mobile", "mopo", "morel", "empo"):
-        # A tenth of the published updates.
-        policy = replace(policy, sac=replace(policy.sac, actor_rate=3e-4))
-    if preset == "fast" and algo in ("mcetm", "morel"):
-        # MOBILE's on hopper, here for all tasks: one setting.
-        policy = replace(policy, sac=replace(policy.sac, temperature=0.2))
-    if algo in ("mopo", "morel", "empo", "empo-official", "combo", "rambo"):
-        policy = replace(policy, samples=1)  # the one they go on with; they look at no others
+    policy = _for_algorithm(policy, algo, preset)
+    policy, models = _for_task(policy, models, algo, name, literal=_literal(preset))
     return TrainConfig(
         dataset=dataset,
         task=task,
@@ -243,6 +269,18 @@ def _paper(energy: EnergyConfig) -> tuple[ModelsConfig, PolicyConfig]:
     return models, policy
 
 
+def _literal(preset: str) -> bool:
+    return preset.startswith("paper")
+
+
+def _for_algorithm(policy: PolicyConfig, algo: Algo, preset: str) -> PolicyConfig:
+    """An algorithm's own settings in a preset."""
+    own = _OWN.get(algo, _Own())
+    sac = {**own.sac, **(own.fast if preset == "fast" else {}), **(own.literal if _literal(preset) else {})}
+    samples = policy.samples if own.samples is None else own.samples
+    return replace(policy, samples=samples, sac=replace(policy.sac, **sac))
+
+
 def _with_horizon(rollout: RolloutConfig, horizon: int, *, literal: bool) -> RolloutConfig:
     """A published horizon; outside the literal presets with as many imagined rows as before."""
     batch = rollout.batch if literal else rollout.batch * rollout.horizon // horizon
@@ -275,17 +313,9 @@ def _for_task(
             energy = replace(energy, batch_size=models.energy.batch_size, **sizes)
         models = replace(models, energy=energy, inference=inference)
         policy = replace(policy, penalty=2.0)
-    if algo in ("cql", "edac", "combo"):
-        cosine = algo == "combo"
-        sac = replace(policy.sac, depth=3, actor_first=True, cosine=cosine)
-        # The reference codes of CQL and COMBO leave the temperature free.
-        policy = replace(policy, sac=sac if algo == "edac" else replace(sac, most_temperature=None))
-    if literal and algo in _UPDATES:
-        policy = replace(policy, sac=replace(policy.sac, steps=_UPDATES[algo]))
     if algo == "edac":
         critics, weight = _EDAC.get(name, (10, 1.0))
-        sac = replace(policy.sac, critics=critics, critic_initialisation="small-end")
-        policy = replace(policy, diversity=weight, sac=sac)
+        policy = replace(policy, diversity=weight, sac=replace(policy.sac, critics=critics))
     if algo == "combo":
         weight, horizon = _COMBO.get(name, (0.5, 5))
         rollout = replace(_with_horizon(policy.rollout, horizon, literal=literal), real_share=0.5)
@@ -299,7 +329,7 @@ def _for_task(
         )
         if not literal:
             rollout = replace(rollout, batch=max(1, rollout.batch // 4))
-        policy = replace(policy, adversarial=weight, rollout=rollout, sac=replace(policy.sac, cosine=False))
+        policy = replace(policy, adversarial=weight, rollout=rollout)
     if algo == "mobile" and name in _MOBILE:
         weight, horizon, temperature = _MOBILE[name]
         policy = replace(
