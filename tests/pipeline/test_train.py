@@ -334,6 +334,11 @@ def test_published_settings_reach_their_algorithms() -> None:
     assert (
         make_config("fast", dataset="data/hopper_medium-v2.hdf5", algo="mobile").policy.sac.temperature == 0.2
     )
+    literal, ours = (
+        make_config(preset, dataset="walker2d-medium", algo="mopo").policy for preset in ("paper", "fast")
+    )
+    assert (literal.penalty, literal.rollout.horizon) == (0.5, 5)
+    assert (ours.penalty, ours.rollout.horizon) == (2.5, 20)
     expert = make_config("fast", dataset="halfcheetah-medium-expert", algo="mobile")
     assert expert.policy.rollout.real_share == 0.5
     with pytest.raises(UserError, match="Unknown preset"):
