@@ -11,10 +11,10 @@ import mcetm
 from mcetm import Transitions
 from mcetm.agents.bc import BCConfig
 from mcetm.envs.physics import states_of, true_transitions
-from mcetm.studies import support
+from mcetm.studies import ladder
 from mcetm.studies.batched import in_batches
 from mcetm.studies.distrust import SCORES, Subject
-from mcetm.studies.support import ACTION_NOISE, DEPTHS, STATE_NOISE, rungs
+from mcetm.studies.ladder import ACTION_NOISE, DEPTHS, STATE_NOISE, rungs
 from mcetm.studies.value import ValueConfig, evaluate_behaviour
 from mcetm.tasks import get_task
 from mcetm.tasks.datasets import Part, Recipe
@@ -90,7 +90,7 @@ def test_rungs_lead_away_from_the_data_and_have_true_next_states(
         name: Recipe(name, name.split("-")[0], 400, (Part(("uniform",)),))
         for name in ("hopper-medium", "hopper-random", "walker2d-random")
     }
-    monkeypatch.setattr(support, "RECIPES", recipes)
+    monkeypatch.setattr(ladder, "RECIPES", recipes)
     lifted = eqx.tree_at(lambda s: s.energy, subject, Lifted())
     task = get_task("hopper")
     found = list(rungs(task, log, log, lifted, dataset="hopper-medium", rows=60, batch_size=25, seed=0))

@@ -24,6 +24,7 @@ from mcetm.dynamics import (
     GaussianConfig,
     InferenceConfig,
     Langevin,
+    SupportConfig,
 )
 from mcetm.files import write_json
 from mcetm.nn.members import take_members
@@ -33,7 +34,7 @@ from mcetm.pipeline.models import Models
 from mcetm.pipeline.names import Algo
 from mcetm.pipeline.presets import make_config
 from mcetm.pipeline.train import start_run
-from mcetm.studies import energy_error, rivals, support
+from mcetm.studies import energy_error, ladder, rivals
 from mcetm.studies.distrust import SCORES
 from mcetm.studies.energy_error import run_energy_error
 from mcetm.studies.energy_error_presets import PRESETS, EnergyErrorConfig, with_energy
@@ -42,7 +43,7 @@ from mcetm.tasks import get_task
 from mcetm.tasks.datasets import Part, Recipe
 from tests.studies.subjects import untrained
 
-RUNGS = 1 + len(support.STATE_NOISE) + len(support.ACTION_NOISE) + 1 + len(support.DEPTHS)
+RUNGS = 1 + len(ladder.STATE_NOISE) + len(ladder.ACTION_NOISE) + 1 + len(ladder.DEPTHS)
 CHAIN = Langevin(steps=2)
 
 
@@ -52,6 +53,7 @@ def tiny_models() -> ModelsConfig:
         gaussian=GaussianConfig(members=2, elites=2, width=8, depth=1, steps=20, batch_size=16),
         energy=replace(ANCHORED, **sizes),
         inference=replace(REFINE, ambient=CHAIN),
+        support=SupportConfig(width=8, depth=1, batch_size=16, steps=20),
         calibration=CalibrationConfig(samples=2, rows=50, batch_size=50),
     )
 
@@ -69,7 +71,7 @@ def _uniform_levels(monkeypatch: pytest.MonkeyPatch) -> None:
         f"hopper-{level}": Recipe(f"hopper-{level}", "hopper", 600, (Part(("uniform",)),))
         for level in ("medium", "random")
     }
-    monkeypatch.setattr(support, "RECIPES", recipes)
+    monkeypatch.setattr(ladder, "RECIPES", recipes)
     monkeypatch.setattr(energy_error, "RECIPES", recipes)
     monkeypatch.setitem(PRESETS, "quick", tiny)
 
@@ -186,11 +188,13 @@ def test_other_tasks_are_refused() -> None:
 
 def test_presets_have_the_models_of_training_and_either_energy() -> None:
     fast = PRESETS["fast"]("walker2d-medium")
-    assert fast.models == make_config("fast", dataset="walker2d-medium").models
+    trained = make_config("fast", dataset="walker2d-medium").models
+    assert replace(fast.models, support=None) == trained
+    assert fast.models.support == SupportConfig()
     paper = PRESETS["paper"]("hopper-medium").models
     assert (paper.energy, paper.calibration.absolute) == (PAPER_EMPO, -5.0)
     plain = with_energy(fast.models, "plain", small=False)
-    assert (plain.energy, plain.inference) == (PAPER_EMPO, InferenceConfig())
+    assert (plain.energy, plain.inference, plain.support) == (PAPER_EMPO, InferenceConfig(), None)
     assert with_energy(plain, "anchored", small=False).energy == ANCHORED
     assert with_energy(fast.models, "anchored", small=False) is fast.models
     assert AutoencoderConfig(latent_dim=5) == paper.autoencoder

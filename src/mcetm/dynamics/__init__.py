@@ -11,6 +11,7 @@ from mcetm.dynamics.manifold import Autoencoder, AutoencoderConfig, fit_autoenco
 from mcetm.dynamics.reward import HeadConfig, LearnedTermination, fit_reward, fit_termination
 from mcetm.dynamics.samples import Samples
 from mcetm.dynamics.space import Space
+from mcetm.dynamics.support import Support, SupportConfig, fit_support
 from mcetm.dynamics.world import TransitionModel, World
 
 __all__ = [
@@ -41,6 +42,8 @@ __all__ = [
     "PlainEnergy",
     "Samples",
     "Space",
+    "Support",
+    "SupportConfig",
     "Threshold",
     "TransitionModel",
     "World",
@@ -50,6 +53,7 @@ __all__ = [
     "fit_energy",
     "fit_gaussian",
     "fit_reward",
+    "fit_support",
     "fit_termination",
     "reconstruction",
 ]

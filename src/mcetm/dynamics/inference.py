@@ -20,6 +20,7 @@ from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder
 from mcetm.dynamics.samples import Samples
 from mcetm.dynamics.space import Space
+from mcetm.dynamics.support import Support, doubt
 from mcetm.errors import UserError
 from mcetm.nn.members import member_count, member_keys, take_members
 from mcetm.nn.scaling import frozen
@@ -59,6 +60,8 @@ class EnergyEnsemble(eqx.Module):
     regressor: GaussianEnsemble | None = None
     autoencoder: Autoencoder | None = None
     config: InferenceConfig = eqx.field(static=True, default_factory=InferenceConfig)
+    support: Support | None = None
+    """Raises all energies of an (s, a) that is unlike the log, or that the members do not agree on."""
 
     def __check_init__(self) -> None:
         anchored = isinstance(self.members, AnchoredEnergy)
@@ -69,7 +72,14 @@ class EnergyEnsemble(eqx.Module):
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
     ) -> Float[Array, " members"]:
         """The energy of one transition under each member."""
-        return eqx.filter_vmap(lambda member: member(obs, action, next_obs))(self.members)
+        energies = eqx.filter_vmap(lambda member: member(obs, action, next_obs))(self.members)
+        return energies + self._offset(obs, action)
+
+    def _offset(self, obs: Array, action: Array) -> Float[Array, " members"]:
+        """c(s, a), which no chain feels."""
+        if self.support is None:
+            return jnp.zeros(member_count(self.members))
+        return doubt(frozen(self.members), obs, action) + frozen(self.support)(obs, action)
 
     def samples(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray
@@ -87,7 +97,7 @@ class EnergyEnsemble(eqx.Module):
         states, energies = eqx.filter_vmap(of_member, in_axes=(eqx.if_array(0), 0))(
             frozen(self.members), keys
         )
-        return Samples(states, energies)
+        return Samples(states, energies + self._offset(obs, action)[:, None])
 
     def sample(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray

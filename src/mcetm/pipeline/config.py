@@ -24,6 +24,7 @@ from mcetm.dynamics import (
     GaussianConfig,
     HeadConfig,
     InferenceConfig,
+    SupportConfig,
 )
 from mcetm.dynamics.calibrate import Rule
 from mcetm.errors import UserError
@@ -40,6 +41,8 @@ class ModelsConfig:
     autoencoder: AutoencoderConfig = field(default_factory=AutoencoderConfig)
     energy: EnergyConfig = field(default_factory=EnergyConfig)
     inference: InferenceConfig | None = None
+    support: SupportConfig | None = None
+    """None: energies know next states only, and not whether (s, a) is known."""
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
     reward: HeadConfig = field(default_factory=HeadConfig)
     termination: Literal["auto", "learned", "none"] = "auto"

@@ -24,6 +24,7 @@ from mcetm.dynamics import (
     fit_energy,
     fit_gaussian,
     fit_reward,
+    fit_support,
     fit_termination,
 )
 from mcetm.dynamics.calibrate import held_out_energies
@@ -121,6 +122,10 @@ def train_models(
         key=keys[4],
         folder=place("energy"),
     )
+    if config.support is not None:
+        support_key = jax.random.fold_in(key, 6)  # the others stay as they are without it
+        support, _ = fit_support(train, holdout, config.support, key=support_key, folder=place("support"))
+        energy = replace(energy, support=support)
     threshold = calibrate(energy, holdout, config.calibration, key=calibration_key)
     energies_found = held_out_energies(energy, holdout, config.calibration, threshold, key=sample_key)
     return Models(

@@ -18,7 +18,7 @@ import numpy as np
 
 from mcetm.console import progress
 from mcetm.data.transitions import Transitions
-from mcetm.dynamics import REFINE, InferenceConfig, calibrate
+from mcetm.dynamics import REFINE, InferenceConfig, calibrate, fit_support
 from mcetm.envs import collect_recipe, load_dataset
 from mcetm.errors import UserError
 from mcetm.files import write_json
@@ -38,10 +38,10 @@ from mcetm.studies.energy_error_presets import (
     with_energy,
 )
 from mcetm.studies.keeping import kept
+from mcetm.studies.ladder import rungs
 from mcetm.studies.reliability import COVERAGES, RATES, measure, shown_rows
 from mcetm.studies.rivals import Rivals, RivalsConfig
 from mcetm.studies.summary import over_seeds
-from mcetm.studies.support import rungs
 from mcetm.studies.value import evaluate_behaviour
 from mcetm.tasks.datasets import D4RL_LEVELS, RECIPES
 from mcetm.tasks.registry import Task, get_task
@@ -167,8 +167,11 @@ def _train(train: Transitions, known: Transitions, task: Task, config: EnergyErr
     chosen: dict[str, Any] = {kind: models.energy, f"{kind}_inference": inference}
     rivals = RivalsConfig(gaussian=models.gaussian, autoencoder=models.autoencoder, **chosen)
     train_key, calibration_key = jax.random.split(jax.random.key(s))
+    support_key = jax.random.fold_in(train_key, 0)
     trained = Rivals(train, known, rivals, key=train_key)
     energy = getattr(trained, kind).model
+    if models.support is not None:
+        energy = replace(energy, support=fit_support(train, known, models.support, key=support_key)[0])
     low, high = (jnp.asarray(bound, jnp.float32) for bound in (task.action_low, task.action_high))
     return Subject.of(
         train,

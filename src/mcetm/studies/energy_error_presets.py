@@ -17,6 +17,7 @@ from mcetm.dynamics import (
     GaussianConfig,
     InferenceConfig,
     Langevin,
+    SupportConfig,
 )
 from mcetm.pipeline.config import ModelsConfig
 from mcetm.pipeline.presets import make_config
@@ -54,6 +55,7 @@ def _quick(dataset: str) -> EnergyErrorConfig:
         autoencoder=AutoencoderConfig(latent_dim=5, width=64, depth=2, steps=2000, batch_size=256),
         energy=_small(ANCHORED, 1500),
         inference=replace(REFINE, ambient=replace(REFINE.ambient, steps=10)),
+        support=SupportConfig(width=100, depth=3, batch_size=256, steps=6000),
         calibration=CalibrationConfig(samples=4, rows=1000),
     )
     small: dict[str, Any] = {"width": 64, "batch_size": 256}
@@ -71,7 +73,10 @@ def _small(energy: EnergyConfig, steps: int) -> EnergyConfig:
 
 PRESETS: dict[str, Callable[[str], EnergyErrorConfig]] = {
     "quick": _quick,
-    "fast": lambda dataset: EnergyErrorConfig(make_config("fast", dataset=dataset).models),
+    # `mcetm train` does not learn the support yet: what policies make of it is not measured.
+    "fast": lambda dataset: EnergyErrorConfig(
+        replace(make_config("fast", dataset=dataset).models, support=SupportConfig())
+    ),
     "paper": lambda dataset: EnergyErrorConfig(make_config("paper-empo", dataset=dataset).models, samples=10),
 }
 PRESET_TASKS = {"quick": TASKS[:1], "fast": TASKS, "paper": TASKS}
@@ -86,4 +91,5 @@ def with_energy(models: ModelsConfig, kind: EnergyKind, *, small: bool) -> Model
         return replace(models, energy=ANCHORED, inference=refine)
     chain = Langevin(steps=10, noise=0.1)
     inference = InferenceConfig(latent=chain, ambient=chain) if small else InferenceConfig()
-    return replace(models, energy=_small(PAPER_EMPO, 1000) if small else PAPER_EMPO, inference=inference)
+    energy = _small(PAPER_EMPO, 1000) if small else PAPER_EMPO
+    return replace(models, energy=energy, inference=inference, support=None)

@@ -1,0 +1,149 @@
+"""What an energy cannot learn from next states: whether (s, a) itself is known.
+
+InfoNCE leaves a term c(s, a) of every energy free. Here it is chosen so that the level of the energy means
+something: c = ½ Σ log(1 + d²/σ²) + w · v(s, a), with d the spread of the members' anchors around σ, and v the
+log-odds that a pair is not of the log, learned against pairs of the log moved a little or a lot. An anchored
+energy at its minimum is then close to the log of the *total* spread plus what is missing of the support. No
+chain feels c, since it does not depend on s'.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from mcetm.data.normalize import Statistics
+from mcetm.data.transitions import Transitions
+from mcetm.dynamics.energy import AnchoredEnergy, Energy
+from mcetm.nn.members import member_count
+from mcetm.nn.mlp import MLP, Activation
+from mcetm.nn.scaling import InputScaling
+from mcetm.training import EarlyStopping, Saving, fit
+from mcetm.training.batches import Batch
+from mcetm.training.optimise import adam, begin, descend
+
+
+@dataclass(frozen=True)
+class SupportConfig:
+    """How the support of a log is learned, and how much of it energies take."""
+
+    weight: float = 2.0
+    """w."""
+    most: float = 5.0
+    """|v| at most: far from the log the odds grow without bound and without meaning."""
+    smallest: float = 0.03
+    largest: float = 2.0
+    """Between which the noise of moved pairs lies, in spreads of the log, evenly by its logarithm."""
+    width: int = 200
+    depth: int = 4
+    activation: Activation = "silu"
+    batch_size: int = 1024
+    learning_rate: float = 1e-3
+    steps: int = 30_000
+    patience: int = 10
+    """Validations without improvement after which training stops; one every 1000 steps."""
+
+
+class Support(eqx.Module):
+    """w · v(s, a): high where a pair is unlike those of the log."""
+
+    network: MLP
+    inputs: InputScaling
+    weight: float = eqx.field(static=True, default=1.0)
+    most: float = eqx.field(static=True, default=5.0)
+
+    def log_odds(self, pair: Float[Array, " obs_action"]) -> Float[Array, ""]:
+        """Of a standardised pair not to be of the log, unbounded."""
+        return self.network(pair)[0]
+
+    def __call__(self, obs: Float[Array, " obs"], action: Float[Array, " action"]) -> Float[Array, ""]:
+        """What energies of this (s, a) take."""
+        odds = self.log_odds(self.inputs.pair(obs, action))
+        return self.weight * self.most * jnp.tanh(odds / self.most)
+
+
+def doubt(
+    members: Energy, obs: Float[Array, " obs"], action: Float[Array, " action"]
+) -> Float[Array, " members"]:
+    """½ Σ log(1 + d²/σ_i²): by how much the spread of the anchors' means widens each one's own.
+
+    0 for energies without anchors, and for a single member.
+    """
+    count = member_count(members)
+    if not isinstance(members, AnchoredEnergy) or count < 2:
+        return jnp.zeros(count)
+    means, stds = eqx.filter_vmap(lambda anchor: anchor.predict(obs, action))(members.anchor)
+    return 0.5 * jnp.log1p(means.var(axis=0, ddof=1) / stds**2).sum(axis=-1)
+
+
+def moved(
+    pair: Float[Array, " obs_action"], obs_dim: int, config: SupportConfig, *, key: PRNGKeyArray
+) -> Float[Array, " obs_action"]:
+    """A standardised pair with noise on the state, on the action or on both, each of a size of its own."""
+    size_key, part_key, noise_key = jax.random.split(key, 3)
+    low, high = np.log(config.smallest), np.log(config.largest)
+    sizes = jnp.exp(jax.random.uniform(size_key, (2,), minval=low, maxval=high))
+    kept = jax.random.randint(part_key, (), 0, 3)  # 0: the state stays, 1: the action, 2: neither
+    sizes = jnp.where(jnp.arange(2) == kept, 0.0, sizes)
+    state = jnp.arange(pair.shape[0]) < obs_dim
+    return pair + jnp.where(state, sizes[0], sizes[1]) * jax.random.normal(noise_key, pair.shape)
+
+
+def fit_support(
+    train: Transitions,
+    holdout: Transitions,
+    config: SupportConfig | None = None,
+    *,
+    key: PRNGKeyArray,
+    folder: Path | None = None,
+) -> tuple[Support, list[dict[str, Any]]]:
+    """Learn v by telling pairs of the log from moved ones; the best on held-out pairs is kept."""
+    config = config or SupportConfig()
+    statistics = Statistics.of(train)
+    init_key, fit_key, check_key = jax.random.split(key, 3)
+    sizes: dict[str, Any] = {"width": config.width, "depth": config.depth, "activation": config.activation}
+    network = MLP(train.obs_dim + train.action_dim, 1, key=init_key, **sizes)
+    inputs = InputScaling.of(statistics.obs, statistics.action)
+    support = Support(network, inputs, config.weight, config.most)
+    optimiser = adam(config.learning_rate, "cosine", config.steps)
+
+    def loss(support: Support, batch: Batch, key: PRNGKeyArray) -> Array:
+        pairs = jax.vmap(support.inputs.pair)(batch.obs, batch.action)
+        keys = jax.random.split(key, len(pairs))
+        rivals = jax.vmap(lambda pair, k: moved(pair, train.obs_dim, config, key=k))(pairs, keys)
+        odds = jax.vmap(support.log_odds)
+        return jax.nn.softplus(odds(pairs)).mean() + jax.nn.softplus(-odds(rivals)).mean()
+
+    def step(state: Any, data: Batch, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
+        support, moments = state
+        draw_key, move_key = jax.random.split(key)
+        batch = data.draw(config.batch_size, key=draw_key)
+        value, gradient = eqx.filter_value_and_grad(loss)(support, batch, move_key)
+        support, moments = descend(optimiser, support, gradient, moments)
+        return (support, moments), {"loss": value}
+
+    held = Batch.of(holdout)
+
+    @eqx.filter_jit
+    def validate(state: Any) -> dict[str, Array]:
+        return {"score": loss(state[0], held, check_key)}
+
+    result = fit(
+        step,
+        (support, begin(optimiser, support)),
+        Batch.of(train),
+        steps=config.steps,
+        key=fit_key,
+        validate=validate,
+        early_stopping=EarlyStopping(config.patience),
+        saving=None if folder is None else Saving(folder, {**asdict(config), "data": train.checksum}),
+        label="support of the log",
+    )
+    return result.state[0], result.history
