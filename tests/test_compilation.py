@@ -24,12 +24,11 @@ def fresh_jax(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         jax.clear_caches()
 
     monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-    before = jax.config.read("jax_persistent_cache_min_compile_time_secs")
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     forget()
     yield
     forget()
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", before)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)
 
 
 def train() -> int:

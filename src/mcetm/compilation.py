@@ -30,7 +30,7 @@ def keep_programs() -> Path | None:
     """
     import jax
 
-    chosen = jax.config.read("jax_compilation_cache_dir")
+    chosen = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
     if chosen is not None:
         return Path(chosen)
     folder = programs_folder()

@@ -25,7 +25,7 @@ def compiled() -> Iterator[list[str]]:
     """Names of the programs compiled since the test began."""
     found: list[str] = []
 
-    def listen(event: str, seconds: float, **more: Any) -> None:
+    def listen(event: str, duration_secs: float, **more: Any) -> None:
         if event == "/jax/core/compile/backend_compile_duration":
             found.append(more["fun_name"])
 
