@@ -20,10 +20,11 @@ import numpy as np
 from mcetm.envs import load_dataset
 from mcetm.pipeline.algorithms import ALGORITHMS
 from mcetm.pipeline.config import TrainConfig, changed
+from mcetm.pipeline.environment import describe_host
 from mcetm.pipeline.presets import make_config
 from mcetm.pipeline.train import Run, results_of, run_training, start_run
 from mcetm.tasks import get_task
-from record import RESULTS, machine
+from record import RESULTS
 
 _COLUMNS = ("cql", "td3bc", "edac", "mopo", "combo", "rambo", "mobile", "empo-official", "mcetm")
 _ROWS = {
@@ -78,7 +79,7 @@ def main() -> None:
             "changed": given.set,
             "seconds": {name: round(value, 1) for name, value in seconds.items()},
             "algorithms": found,
-            **machine(),
+            **describe_host(),
         }
         given.out.mkdir(parents=True, exist_ok=True)
         (given.out / f"locomotion-{given.task}.json").write_text(json.dumps(content, indent=1) + "\n")
