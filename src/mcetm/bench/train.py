@@ -35,7 +35,7 @@ def run_train(sheet: Sheet) -> None:
 
 
 def _run(arguments: list[str], scratch: Path) -> Measured:
-    began = time.monotonic()
+    began, used = time.monotonic(), _children()
     done = subprocess.run(  # noqa: S603 (our own interpreter and module)
         [sys.executable, "-m", "mcetm", *arguments],
         env={**os.environ, CHOICE: str(scratch / "programs")},
@@ -45,7 +45,14 @@ def _run(arguments: list[str], scratch: Path) -> Measured:
     )
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])
-    return Measured(Spread.of([time.monotonic() - began]))
+    # Processor time does not depend on what else the machine does.
+    return Measured(Spread.of([time.monotonic() - began]), None, {"processor s": _children() - used})
+
+
+def _children() -> float:
+    """Processor seconds of all processes that have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def _stage(seconds: float, folder: Path, name: str) -> Measured:
