@@ -52,6 +52,8 @@ def test_the_second_training_finds_its_programs(tmp_path: Path, monkeypatch: pyt
     jax.clear_caches()
     assert train() > 0
     assert any((tmp_path / "programs").iterdir())
+    forget_oldest(tmp_path / "programs", 0)
+    assert not list((tmp_path / "programs").glob("*-cache")), "JAX calls its files as we think"
 
 
 @pytest.mark.usefixtures("fresh_jax")
@@ -82,9 +84,11 @@ def test_where_programs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_the_oldest_programs_go_first(tmp_path: Path) -> None:
     for age in range(5):
-        path = tmp_path / f"kind-{age % 2}" / f"program-{age}"
+        path = tmp_path / f"kind-{age % 2}" / f"program-{age}-{64 * 'a'}-cache"
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(bytes(10))
         os.utime(path, (1000 - age, 1000 - age))
+    (tmp_path / "kind-0" / "thesis").write_bytes(bytes(100))
     forget_oldest(tmp_path, 25)
-    assert sorted(path.name for path in tmp_path.rglob("program-*")) == ["program-0", "program-1"]
+    assert sorted(path.name[:9] for path in tmp_path.rglob("program-*")) == ["program-0", "program-1"]
+    assert (tmp_path / "kind-0" / "thesis").exists(), "only programs are forgotten"

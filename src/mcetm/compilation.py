@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -18,6 +19,8 @@ CHOICE = "MCETM_COMPILATION_CACHE"
 """The variable that names another folder, or says `off`."""
 MOST_BYTES = 2_000_000_000
 """When a process starts with more than this in the folder, the oldest programs go."""
+_PROGRAM = re.compile(r"-[0-9a-f]{64}-cache$")
+"""How JAX calls the file of a program."""
 _LEAST_SECONDS = 0.1
 """What compiles faster is not worth a file."""
 
@@ -55,11 +58,11 @@ def programs_folder() -> Path | None:
 
 
 def forget_oldest(folder: Path, most: int | None = None) -> None:
-    """Remove files, the oldest first, until the rest take no more than `most` bytes."""
+    """Remove programs, the oldest first, until the rest take no more than `most` bytes; nothing else goes."""
     found = []
-    for path in folder.rglob("*"):
+    for path in folder.rglob("*-cache"):
         with contextlib.suppress(OSError):  # another process may forget at the same time
-            if path.is_file():
+            if _PROGRAM.search(path.name):
                 found.append((path.stat().st_mtime_ns, path.stat().st_size, path))
     excess = sum(size for _, size, _ in found) - (MOST_BYTES if most is None else most)
     for _, size, path in sorted(found):
