@@ -26,10 +26,9 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix
 
 benchmarks: $(VENV)/.installed-dev
+	$(BIN)/mcetm bench
 	$(BIN)/python benchmarks/read.py
-	$(BIN)/python benchmarks/collect.py
 	$(BIN)/python benchmarks/startup.py
-	$(BIN)/python benchmarks/models.py --small
 
 clean:
 	rm -rf $(VENV)

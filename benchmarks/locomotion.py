@@ -21,10 +21,11 @@ import numpy as np
 from mcetm.envs import load_dataset
 from mcetm.pipeline.algorithms import ALGORITHMS
 from mcetm.pipeline.config import TrainConfig, changed
+from mcetm.pipeline.environment import describe_host
 from mcetm.pipeline.presets import make_config
 from mcetm.pipeline.train import Run, results_of, run_training, start_run
 from mcetm.tasks import get_task
-from record import RESULTS, machine
+from record import RESULTS
 
 _COLUMNS = ("cql", "td3bc", "edac", "mopo", "combo", "rambo", "mobile", "empo-official", "mcetm")
 _ROWS = {
@@ -73,7 +74,7 @@ def main() -> None:
         began = time.perf_counter()
         run = run_training(folder, config, log)
         seconds = round(time.perf_counter() - began, 1)
-        about = machine()
+        about = describe_host()
         name = " ".join([algo, *variant])
         found[name] = {
             **_outcome(run, config, algo, given.task),

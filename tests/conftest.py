@@ -24,6 +24,7 @@ _SHARED = Path(os.environ.get("MCETM_DATA", Path(__file__).parents[2] / "shared"
 def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("MCETM_CACHE", str(home / "cache"))
+    monkeypatch.setenv("MCETM_COMPILATION_CACHE", "off")  # a test's programs are for that test
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(home / "minari"))
     monkeypatch.setenv("MCETM_D4RL_URL", "http://127.0.0.1:9")  # nothing listens there
     monkeypatch.delenv("MCETM_DATA", raising=False)

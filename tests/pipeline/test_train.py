@@ -124,7 +124,7 @@ def test_a_run_is_complete_and_one_killed_in_its_stages_is_the_same(tmp_path: Pa
     with child(folder) as whole:
         assert whole.wait() == 0
     assert read_config(folder / "config.json") == config, "the settings can be read back"
-    for name in ("environment.json", "metrics.jsonl", "results.json", "report.html"):
+    for name in ("environment.json", "metrics.jsonl", "results.json", "report.html", "seconds.json"):
         assert (folder / name).stat().st_size > 0
     found = json.loads((folder / "results.json").read_text())["algorithms"]["MC-ETM"]
     assert len(found["returns"]) == len(found["diagnosis"]["q"]) == 2

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from mcetm.cli.bench import Bench
 from mcetm.cli.compare import Compare
 from mcetm.cli.data import Data
 from mcetm.cli.study import Study
@@ -67,7 +68,14 @@ def _run(arguments: list[str]) -> int:
     import tyro
 
     command: Command = tyro.extras.subcommand_cli_from_dict(
-        {"data": Data, "train": Train, "evaluate": Evaluate, "compare": Compare, "study": Study},
+        {
+            "data": Data,
+            "train": Train,
+            "evaluate": Evaluate,
+            "compare": Compare,
+            "study": Study,
+            "bench": Bench,
+        },
         prog="mcetm",
         description=_DESCRIPTION,
         args=arguments or ["--help"],

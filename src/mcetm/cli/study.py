@@ -342,4 +342,7 @@ class Study:
 
     def run(self) -> int:
         """Run the chosen study."""
+        from mcetm.compilation import keep_programs
+
+        keep_programs()
         return self.command.run()

@@ -58,11 +58,13 @@ class Train:
 
     def run(self) -> int:
         """Train, save, print."""
+        from mcetm.compilation import keep_programs
         from mcetm.console import output
         from mcetm.pipeline.config import read_config
         from mcetm.pipeline.train import read_log, results_of, run_training, start_run
         from mcetm.report.training import show_results
 
+        keep_programs()
         if self.resume is not None:
             folder, config = self.resume, read_config(self.resume / "config.json")
         else:

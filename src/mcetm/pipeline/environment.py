@@ -9,17 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from mcetm.envs.collection import available_cores
+from mcetm.processor import processor_name
 
-_PACKAGES = ("mcetm", "jax", "equinox", "optax", "numpy", "gymnasium", "mujoco")
+_PACKAGES = ("mcetm", "jax", "equinox", "optax", "numpy", "h5py", "gymnasium", "mujoco")
 
 
 def describe_environment() -> dict[str, Any]:
-    """The machine and the software, as plain data."""
+    """The machine with its accelerator, and the software, as plain data."""
     import jax
 
+    return {"device": jax.devices()[0].device_kind, **describe_host()}
+
+
+def describe_host() -> dict[str, Any]:
+    """The same without the accelerator, which is not looked for."""
     return {
-        "device": jax.devices()[0].device_kind,
         "cores": available_cores(),
+        "processor": processor_name(),
         "platform": platform.platform(),
         "python": platform.python_version(),
         "versions": {name: version(name) for name in _PACKAGES},
@@ -28,13 +34,21 @@ def describe_environment() -> dict[str, Any]:
 
 
 def _commit() -> str | None:
-    """The commit of a source checkout; None for an installed package."""
+    """The commit of a source checkout, `-dirty` where its code was changed; None for an installed package."""
     root = Path(__file__).parents[3]
     if not (root / ".git").exists():
         return None
-    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(root), *arguments]
+        return subprocess.run(  # noqa: S603
+            command, capture_output=True, text=True, check=False, timeout=10
+        ).stdout.strip()
+
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)  # noqa: S603
+        commit = git("rev-parse", "--short=12", "HEAD")
+        # Results that a measurement leaves behind are no change of what was measured.
+        changed = git("status", "--porcelain", "--", "src", "benchmarks/*.py")
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.strip() or None
+    return commit + ("-dirty" if changed else "") if commit else None

@@ -31,6 +31,7 @@ from mcetm.dynamics.calibrate import held_out_energies
 from mcetm.dynamics.disagreement import Disagreement
 from mcetm.pipeline.algorithms import ALGORITHMS, Needs
 from mcetm.pipeline.config import ModelsConfig, PolicyConfig
+from mcetm.pipeline.stages import Stages
 from mcetm.tasks.registry import Task
 
 
@@ -83,51 +84,63 @@ def train_models(
     key: PRNGKeyArray,
     folder: Path,
     earlier: Path | None = None,
+    stages: Stages | None = None,
 ) -> Models:
     """Train what is needed; what an earlier run has, or the folder itself, is read from there."""
+    stages = stages or Stages()
 
     def place(name: str) -> Path:
         return earlier / name if earlier is not None and (earlier / name).is_dir() else folder / name
 
     keys = jax.random.split(key, 6)
-    regressor, _ = fit_gaussian(train, holdout, config.gaussian, key=keys[0], folder=place("regressor"))
-    reward, _ = fit_reward(train, holdout, config.reward, key=keys[1], folder=place("reward"))
+    with stages.stage("regressor"):
+        regressor, _ = fit_gaussian(train, holdout, config.gaussian, key=keys[0], folder=place("regressor"))
+    with stages.stage("reward"):
+        reward, _ = fit_reward(train, holdout, config.reward, key=keys[1], folder=place("reward"))
     termination = None
     if config.termination == "auto" and task is not None:
         termination = task.termination
     elif config.termination != "none" and train.terminated.any():
-        termination, _ = fit_termination(
-            train, holdout, config.reward, key=keys[2], folder=place("termination")
-        )
+        with stages.stage("termination"):
+            termination, _ = fit_termination(
+                train, holdout, config.reward, key=keys[2], folder=place("termination")
+            )
     calibration_key, sample_key = jax.random.split(keys[5])
     known = None
     if "disagreement" in needs:
         # An absolute threshold is one for energies.
         rule = replace(config.calibration, mode="quantile")
-        known = calibrate(Disagreement(regressor), holdout, rule, key=calibration_key)
+        with stages.stage("calibration"):
+            known = calibrate(Disagreement(regressor), holdout, rule, key=calibration_key)
     if "energy" not in needs:
         return Models(regressor, reward, termination, known=known)
     autoencoder = None
     if config.energy.negatives == "manifold":
-        autoencoder, _ = fit_autoencoder(train, config.autoencoder, key=keys[3], folder=place("autoencoder"))
+        with stages.stage("autoencoder"):
+            autoencoder, _ = fit_autoencoder(
+                train, config.autoencoder, key=keys[3], folder=place("autoencoder")
+            )
     inference = config.inference
     if inference is None and config.energy.kind == "plain":
         inference = InferenceConfig()
-    energy, _ = fit_energy(
-        train,
-        config.energy,
-        autoencoder=autoencoder,
-        regressor=regressor,
-        inference=inference,
-        key=keys[4],
-        folder=place("energy"),
-    )
+    with stages.stage("energy"):
+        energy, _ = fit_energy(
+            train,
+            config.energy,
+            autoencoder=autoencoder,
+            regressor=regressor,
+            inference=inference,
+            key=keys[4],
+            folder=place("energy"),
+        )
     if config.support is not None:
         support_key = jax.random.fold_in(key, 6)  # the others stay as they are without it
-        support, _ = fit_support(train, holdout, config.support, key=support_key, folder=place("support"))
+        with stages.stage("support"):
+            support, _ = fit_support(train, holdout, config.support, key=support_key, folder=place("support"))
         energy = replace(energy, support=support)
-    threshold = calibrate(energy, holdout, config.calibration, key=calibration_key)
-    energies_found = held_out_energies(energy, holdout, config.calibration, threshold, key=sample_key)
+    with stages.stage("calibration"):
+        threshold = calibrate(energy, holdout, config.calibration, key=calibration_key)
+        energies_found = held_out_energies(energy, holdout, config.calibration, threshold, key=sample_key)
     return Models(
         regressor, reward, termination, autoencoder, energy, threshold, known, np.asarray(energies_found)
     )

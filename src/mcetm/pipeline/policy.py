@@ -16,6 +16,7 @@ from jaxtyping import Array
 
 from mcetm.agents.agent import (
     Agent,
+    Algorithm,
     buffer_gigabytes,
     learn,
     make_agent,
@@ -34,11 +35,12 @@ from mcetm.errors import UserError
 from mcetm.evaluation.returns import evaluate_policies
 from mcetm.nn.actor import Actor
 from mcetm.nn.members import take_members
-from mcetm.pipeline.algorithms import ALGORITHMS
+from mcetm.pipeline.algorithms import ALGORITHMS, Recipe
 from mcetm.pipeline.config import Algo, PolicyConfig
 from mcetm.tasks.registry import Task
 from mcetm.training import Light, Saving, fit
 from mcetm.training.batches import Batch
+from mcetm.training.loop import Between, Step
 
 # Networks, optimisers and random streams, without the imagined experience: a new generation refills that.
 _LIGHT = Light(
@@ -61,6 +63,61 @@ class Trained:
     """What the rewards were multiplied by, and so the values."""
 
 
+@dataclass(frozen=True)
+class Stage:
+    """All that `fit` needs to train the seeds of an algorithm."""
+
+    algorithm: Algorithm
+    steps: int
+    agents: Callable[[Array], Agent]
+    """Fresh agents of these seeds, on a leading axis."""
+    data: tuple[Batch, World | None]
+    step: Step
+    between: Between | None
+    """Imagines a new generation; None where nothing is imagined."""
+    reward_scale: float
+
+
+def make_stage(
+    recipe: Recipe,
+    train: Transitions,
+    world: World | None,
+    config: PolicyConfig,
+    bounds: tuple[Array, Array],
+    cloned: Actor | None = None,
+) -> Stage:
+    """Put an algorithm together; `cloned` holds the actors that its seeds begin with, if any."""
+    assert recipe.learner is not None  # noqa: S101 (cloning has no stage)
+    assert recipe.target is not None  # noqa: S101
+    fresh, algorithm = recipe.learner, recipe.target(config, train)
+    data, statistics = Batch.of(train), Statistics.of(train)
+    scale = 1.0 if recipe.reward_scale is None else recipe.reward_scale(train)
+    data = eqx.tree_at(lambda batch: batch.reward, data, data.reward * scale)
+    adversarial = None if recipe.adversarial is None else recipe.adversarial(config)
+
+    def make(seed: Array, actor: Actor | None) -> Agent:
+        learner_key, agent_key = jax.random.split(jax.random.key(seed))
+        learner = fresh(config, statistics, *bounds, key=learner_key)
+        if actor is not None:
+            learner = eqx.tree_at(lambda x: x.actor, learner, actor)
+        agent = make_agent(learner, world, data, config.rollout, key=agent_key)
+        if adversarial is None or world is None:
+            return agent
+        return replace(agent, model=adversarial.begin(world.model))  # pyright: ignore[reportArgumentType]
+
+    step = over_seeds(lambda agent, data: learn(agent, data, algorithm, config.rollout))
+    between = over_seeds(lambda agent, data: refresh(agent, data, config.rollout, adversarial))
+    return Stage(
+        algorithm,
+        recipe.settings(config).steps,
+        lambda numbers: eqx.filter_vmap(make)(numbers, cloned),
+        (data, world),
+        lambda state, data, *, key: step(state, data),
+        None if world is None else between,
+        scale,
+    )
+
+
 def train_policies(
     train: Transitions,
     world: World | None,
@@ -78,55 +135,34 @@ def train_policies(
     if algo == "bc":
         return Trained(*fit_bc(train, *bounds, config.bc, seeds=numbers, folder=folder))
     recipe = ALGORITHMS[algo]
-    assert recipe.learner is not None  # noqa: S101 (cloning has returned)
-    assert recipe.target is not None  # noqa: S101
-    fresh, algorithm, settings = recipe.learner, recipe.target(config, train), recipe.settings(config)
-    data, statistics = Batch.of(train), Statistics.of(train)
-    scale = 1.0 if recipe.reward_scale is None else recipe.reward_scale(train)
-    data = eqx.tree_at(lambda batch: batch.reward, data, data.reward * scale)
-
-    adversarial = None if recipe.adversarial is None else recipe.adversarial(config)
     cloned = None
     if recipe.clones:
         stochastic = replace(config.bc, sampled=True)
         cloned, _ = fit_bc(train, *bounds, stochastic, seeds=numbers, folder=folder / "cloned")
-
-    def make(seed: Array, actor: Actor | None) -> Agent:
-        learner_key, agent_key = jax.random.split(jax.random.key(seed))
-        learner = fresh(config, statistics, *bounds, key=learner_key)
-        if actor is not None:
-            learner = eqx.tree_at(lambda x: x.actor, learner, actor)
-        agent = make_agent(learner, world, data, config.rollout, key=agent_key)
-        if adversarial is None or world is None:
-            return agent
-        return replace(agent, model=adversarial.begin(world.model))  # pyright: ignore[reportArgumentType]
-
-    step = over_seeds(lambda agent, data: learn(agent, data, algorithm, config.rollout))
-    between = over_seeds(lambda agent, data: refresh(agent, data, config.rollout, adversarial))
+    stage = make_stage(recipe, train, world, config, bounds, cloned)
     setting = {
-        "algorithm": {"name": algo, **vars(algorithm)},
+        "algorithm": {"name": algo, **vars(stage.algorithm)},
         **asdict(config),
         "seeds": seeds,
         "data": train.checksum,
     }
-    make_all = lambda numbers: eqx.filter_vmap(make)(numbers, cloned)  # noqa: E731
     if world is not None:
-        _state_memory(buffer_gigabytes(eqx.filter_eval_shape(make_all, numbers)), config.rollout, label)
+        _state_memory(buffer_gigabytes(eqx.filter_eval_shape(stage.agents, numbers)), config.rollout, label)
     with Pool() as pool:
         result = fit(
-            lambda state, data, *, key: step(state, data),
-            make_all(numbers),
-            (data, world),
-            steps=settings.steps,
+            stage.step,
+            stage.agents(numbers),
+            stage.data,
+            steps=stage.steps,
             key=jax.random.key(0),
             chunk=config.rollout.every,
-            between=None if world is None else between,
-            validate=None if task is None else _returns(task, config, settings.steps, len(seeds), pool),
+            between=stage.between,
+            validate=None if task is None else _returns(task, config, stage.steps, len(seeds), pool),
             saving=Saving(folder, setting, light=_LIGHT),
             label=label,
             watch=("q", "target", "return"),
         )
-    return Trained(result.state.learner.actor, result.history, result.state.learner, scale)
+    return Trained(result.state.learner.actor, result.history, result.state.learner, stage.reward_scale)
 
 
 def _state_memory(gigabytes: float, config: RolloutConfig, label: str) -> None:

@@ -30,6 +30,7 @@ from mcetm.pipeline.environment import describe_environment
 from mcetm.pipeline.folder import compared_folder
 from mcetm.pipeline.models import Models, train_models
 from mcetm.pipeline.policy import mean_returns, train_policies, without_safety
+from mcetm.pipeline.stages import Stages
 from mcetm.report.page import write_report
 from mcetm.tasks.registry import Task, get_task
 
@@ -86,7 +87,7 @@ def run_training(folder: Path, config: TrainConfig, log: Transitions | None = No
     environment = {**describe_environment(), "dataset_checksum": log.checksum}
     write_json(folder / "environment.json", environment)
     train, holdout = log.split(config.holdout, seed=config.seed)
-    lines = _lines(config)
+    lines, stages = _lines(config), Stages(folder / "seconds.json")
     models = None
     needs: set[Needs] = {ALGORITHMS[algo].needs for _, algo, _ in lines}
     if needs != {"log"}:
@@ -99,6 +100,7 @@ def run_training(folder: Path, config: TrainConfig, log: Transitions | None = No
             key=jax.random.key(config.seed),
             folder=folder / "models",
             earlier=earlier_models(config),
+            stages=stages,
         )
     outcomes = []
     for name, algo, policy in lines:
@@ -107,41 +109,45 @@ def run_training(folder: Path, config: TrainConfig, log: Transitions | None = No
         world = None
         if models is not None and ALGORITHMS[algo].needs != "log":
             world = models.world(algo, policy)
-        trained = train_policies(
-            train,
-            world,
-            algo,
-            policy,
-            action_bounds(train),
-            task,
-            seeds=seeds_of(config),
-            folder=place,
-            label=name,
-        )
+        with stages.stage(f"policy: {name}"):
+            trained = train_policies(
+                train,
+                world,
+                algo,
+                policy,
+                action_bounds(train),
+                task,
+                seeds=seeds_of(config),
+                folder=place,
+                label=name,
+            )
         if own:
             _save(folder, trained.actors, config, task)
         found = diagnosis = None
         if task is not None:
-            found = tuple(mean_returns(trained.actors, task, config.policy.episodes, config.seeds))
-            if trained.learner is not None:
-                diagnosis = diagnose(
-                    trained.learner, world, task, holdout, seeds=config.seeds, episodes=config.policy.episodes
-                )
-                diagnosis["q"] = [value / trained.reward_scale for value in diagnosis["q"]]
+            with stages.stage("evaluation and diagnosis"):
+                found = tuple(mean_returns(trained.actors, task, config.policy.episodes, config.seeds))
+                if trained.learner is not None:
+                    episodes = config.policy.episodes
+                    diagnosis = diagnose(
+                        trained.learner, world, task, holdout, seeds=config.seeds, episodes=episodes
+                    )
+                    diagnosis["q"] = [value / trained.reward_scale for value in diagnosis["q"]]
         outcomes.append(Outcome(name, found, trained.history, diagnosis))
     run = Run(folder, config, float(log.episode_returns.mean()), tuple(outcomes), models, task)
     results = results_of(run)
     write_json(folder / "results.json", results)
-    write_report(
-        folder,
-        title=f"{lines[-1][0]} on {config.dataset}",
-        results=results,
-        histories={outcome.name: outcome.history for outcome in outcomes},
-        energies=None if models is None else models.held_out,
-        thresholds=None if models is None else models.deltas,
-        config=to_plain(config),
-        environment=environment,
-    )
+    with stages.stage("report"):
+        write_report(
+            folder,
+            title=f"{lines[-1][0]} on {config.dataset}",
+            results=results,
+            histories={outcome.name: outcome.history for outcome in outcomes},
+            energies=None if models is None else models.held_out,
+            thresholds=None if models is None else models.deltas,
+            config=to_plain(config),
+            environment=environment,
+        )
     return run
 
 

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from mcetm.compilation import keep_programs
 from mcetm.console import progress
 from mcetm.errors import UserError
 from mcetm.nn.members import member_count, member_keys
@@ -144,7 +145,8 @@ def fit(
     """
     if early_stopping is not None and validate is None:
         raise ValueError("early stopping needs a validation")
-    chunk = min(chunk, steps)
+    keep_programs()
+    state, chunk = _firm(state), min(chunk, steps)
     job = _Job(state, key, None if early_stopping is None else _no_best(state, validate))
     done, metrics_file, history = 0, None, []
     if saving is not None:
@@ -179,7 +181,10 @@ def fit(
             while done < steps and not _enough(job.best, early_stopping):
                 length = min(chunk, steps - done)
                 began = time.monotonic()
-                state, noted = (job.state, {}) if between is None else _run_between(between, job.state, data)
+                state, noted = job.state, {}
+                if between is not None:
+                    state, noted = jax.block_until_ready(_run_between(between, state, data))
+                    noted = {**noted, "between_seconds": time.monotonic() - began}
                 following, means, bad_step, finite = _run_chunk(
                     step, state, data, job.key, jnp.asarray(done), length
                 )
@@ -229,6 +234,15 @@ def _run_chunk(
     bad_step = jnp.where(good.all(), -1, jnp.argmin(good))
     finite = [jnp.isfinite(leaf).all() for leaf in _inexact(arrays).values()]
     return eqx.combine(arrays, static), means, bad_step, finite
+
+
+def _firm(state: Any) -> Any:
+    """The same state without weak types: the first step loses them, and all would be compiled again."""
+
+    def firm(leaf: Any) -> Any:
+        return jax.lax.convert_element_type(leaf, leaf.dtype) if getattr(leaf, "weak_type", False) else leaf
+
+    return jax.tree_util.tree_map(firm, state)
 
 
 def _inexact(tree: Any) -> dict[str, Any]:

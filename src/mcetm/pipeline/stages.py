@@ -1,0 +1,33 @@
+"""How long each stage of a run took, kept in the run's folder."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from mcetm.files import write_json
+
+
+class Stages:
+    """Seconds by stage, in order; what a run spent before it was stopped and resumed counts too."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self.seconds: dict[str, float] = {}
+        if path is not None:
+            with contextlib.suppress(OSError, ValueError):
+                self.seconds = json.loads(path.read_text(encoding="utf-8"))
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time what is done inside; a stage that is interrupted counts as far as it came."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(self.seconds.get(name, 0.0) + time.monotonic() - began, 3)
+            if self._path is not None:
+                write_json(self._path, self.seconds)

@@ -1,0 +1,94 @@
+"""Compiled programs outlive their process, and a folder that cannot be written stops nothing."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.experimental.compilation_cache import compilation_cache
+
+from mcetm.compilation import CHOICE, forget_oldest, keep_programs, programs_folder
+from mcetm.processor import processor_kind
+from mcetm.training import fit
+
+
+@pytest.fixture
+def fresh_jax(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """JAX as a new process has it: it keeps no programs, and remembers none."""
+
+    def forget() -> None:
+        jax.config.update("jax_compilation_cache_dir", None)
+        compilation_cache.reset_cache()
+        jax.clear_caches()
+
+    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    forget()
+    yield
+    forget()
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)
+
+
+def train() -> int:
+    """Train a little; how many programs were found compiled."""
+    found: list[str] = []
+
+    def listen(event: str, **_: str | int) -> None:
+        found.append(event)
+
+    jax.monitoring.register_event_listener(listen)
+    step = lambda state, data, *, key: (state + data, {"loss": state})  # noqa: E731
+    fit(step, jnp.zeros(()), jnp.ones(()), steps=4, chunk=2, key=jax.random.key(0))
+    jax.monitoring.unregister_event_listener(listen)
+    return found.count("/jax/compilation_cache/cache_hits")
+
+
+@pytest.mark.usefixtures("fresh_jax")
+def test_the_second_training_finds_its_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CHOICE, str(tmp_path / "programs"))
+    assert train() == 0
+    jax.clear_caches()
+    assert train() > 0
+    assert any((tmp_path / "programs").iterdir())
+    forget_oldest(tmp_path / "programs", 0)
+    assert not list((tmp_path / "programs").glob("*-cache")), "JAX calls its files as we think"
+
+
+@pytest.mark.usefixtures("fresh_jax")
+def test_a_folder_that_cannot_be_written_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(CHOICE, str(tmp_path / "file" / "programs"))
+    assert keep_programs() is None
+    assert train() == 0
+
+
+@pytest.mark.usefixtures("fresh_jax")
+def test_a_folder_that_jax_was_given_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CHOICE, str(tmp_path / "programs"))
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path / "own"))
+    assert keep_programs() == tmp_path / "own"
+    assert not (tmp_path / "programs").exists()
+
+
+def test_where_programs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert programs_folder() is None, "the tests keep none"
+    monkeypatch.delenv(CHOICE)
+    assert programs_folder() == Path(os.environ["MCETM_CACHE"]) / "programs" / processor_kind()
+    monkeypatch.setenv(CHOICE, str(tmp_path))
+    assert programs_folder() == tmp_path
+
+
+def test_the_oldest_programs_go_first(tmp_path: Path) -> None:
+    for age in range(5):
+        path = tmp_path / f"kind-{age % 2}" / f"program-{age}-{64 * 'a'}-cache"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(bytes(10))
+        os.utime(path, (1000 - age, 1000 - age))
+    (tmp_path / "kind-0" / "thesis").write_bytes(bytes(100))
+    forget_oldest(tmp_path, 25)
+    assert sorted(path.name[:9] for path in tmp_path.rglob("program-*")) == ["program-0", "program-1"]
+    assert (tmp_path / "kind-0" / "thesis").exists(), "only programs are forgotten"
