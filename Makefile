@@ -19,7 +19,7 @@ test: $(VENV)/.installed-dev
 	$(BIN)/ruff check
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format

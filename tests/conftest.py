@@ -14,6 +14,14 @@ import pytest
 
 from mcetm.data import Transitions
 
+# Compiling in haste, XLA's newer code generator takes about twice as long as the older one, and tests do
+# little but compile.
+# Flags are read once, before the first program; commands that tests start inherit them. JAX 0.12 has only the
+# newer one, and an unknown flag ends the process.
+if jax.__version_info__ < (0, 11):
+    older = "--xla_cpu_use_fusion_emitters=false"
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {older}".strip()
+
 # An accidental mix of precisions is an error, not a silent choice.
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 

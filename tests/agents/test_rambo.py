@@ -51,13 +51,14 @@ def test_the_loss_is_the_published_one() -> None:
     rule, model = Adversarial(0.3, batch_size=6), ensemble()
     agent, world = agent_and_world(rule)
     obs, rows = DATA.obs[:6], DATA.take(jnp.arange(6, 12))
-    action, following, advantage = rule.play(agent.learner, model, world, obs, key=jax.random.key(2))
+    play, loss, energy = eqx.filter_jit(rule.play), eqx.filter_jit(rule.loss), eqx.filter_jit(model.energy)
+    action, following, advantage = play(agent.learner, model, world, obs, key=jax.random.key(2))
     gain = 1.0 - np.asarray(following[:, 0]) ** 2
     np.testing.assert_allclose(advantage, (gain - gain.mean()) / (gain.std() + 1e-6), rtol=1e-3, atol=1e-4)
-    found, fit = rule.loss(model, rows, obs, action, following, advantage)
+    found, fit = loss(model, rows, obs, action, following, advantage)
     against = []
     for o, a, s in zip(obs, action, following, strict=True):
-        densities = np.exp(-np.asarray(model.energy(o, a, s), np.float64))
+        densities = np.exp(-np.asarray(energy(o, a, s), np.float64))
         assert densities.shape == (2,), "elites only"
         against.append(np.log(densities.mean()))
     fits = [np.mean([float(member_loss(model.members, i, rows, j)) for j in range(6)]) for i in range(3)]
