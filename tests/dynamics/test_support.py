@@ -12,7 +12,7 @@ from mcetm import Statistics, Transitions
 from mcetm.dynamics import REFINE, EnergyEnsemble, Space, SupportConfig, fit_support
 from mcetm.dynamics.energy import AnchoredEnergy, PlainEnergy
 from mcetm.dynamics.gaussian import Gaussian, GaussianConfig
-from mcetm.dynamics.support import Support, doubt, moved
+from mcetm.dynamics.support import Support, moved, pinned
 from mcetm.evaluation.detection import auroc
 
 
@@ -35,10 +35,15 @@ SMALL = SupportConfig(width=32, depth=2, batch_size=256, steps=1000)
 
 
 def anchored(count: int) -> AnchoredEnergy:
+    """With corrections U that have learned something, each a level of its own."""
+
     def member(key: jax.Array) -> AnchoredEnergy:
-        return AnchoredEnergy(
-            Gaussian(GaussianConfig(width=8, depth=1), STATISTICS, key=key), width=8, depth=1, key=key
-        )
+        anchor = Gaussian(GaussianConfig(width=8, depth=1), STATISTICS, key=key)
+        energy = AnchoredEnergy(anchor, width=8, depth=1, key=key)
+        end = (energy.correction.layers[-1].weight, energy.correction.layers[-1].bias)
+        learned = tuple(jax.random.normal(jax.random.fold_in(key, i), x.shape) for i, x in enumerate(end))
+        place = lambda e: (e.correction.layers[-1].weight, e.correction.layers[-1].bias)  # noqa: E731
+        return eqx.tree_at(place, energy, learned)
 
     return eqx.filter_jit(eqx.filter_vmap(member))(jax.random.split(jax.random.key(0), count))
 
@@ -53,25 +58,28 @@ def support() -> Support:
 def at_means(members: AnchoredEnergy, obs: jax.Array) -> tuple[jax.Array, ...]:
     means, stds = eqx.filter_vmap(lambda anchor: anchor.predict(obs, ACTION))(members.anchor)
     energies = eqx.filter_vmap(lambda member, mean: member(obs, ACTION, mean))(members, means)
-    return means, stds, energies + doubt(members, obs, ACTION)
+    return means, stds, energies, energies + pinned(members, obs, ACTION)
 
 
-def test_with_doubt_an_anchor_at_its_mean_has_the_total_spread() -> None:
+@pytest.mark.parametrize("count", [1, 4])
+def test_a_pinned_energy_is_the_total_spread_at_its_anchors_mean(count: int) -> None:
     far = jnp.array([100.0, -100.0])  # where untrained anchors do not agree
-    means, stds, energies = (np.asarray(part, np.float64) for part in at_means(anchored(4), far))
-    log_total = 0.5 * np.log(stds**2 + means.var(axis=0, ddof=1)).sum(axis=1)
+    found = (np.asarray(part, np.float64) for part in at_means(anchored(count), far))
+    means, stds, energies, levels = found
+    apart = means.var(axis=0, ddof=1) if count > 1 else 0.0
+    log_total = 0.5 * np.log(stds**2 + apart).sum(axis=1)
     # But for a constant of the units, the same for all.
-    np.testing.assert_allclose(energies - log_total, (energies - log_total)[0], atol=1e-3)
-    assert np.ptp(np.log(stds).sum(axis=1) - log_total) > 0.1
+    constant = 0.5 * len(far) * np.log(2 * np.pi) - np.log(np.asarray(STATISTICS.change.std)).sum()
+    np.testing.assert_allclose(levels - log_total, constant, atol=1e-3)
+    assert np.abs(energies - levels).min() > 0.1
 
 
-def test_a_single_anchor_and_energies_without_one_have_no_doubt() -> None:
-    np.testing.assert_array_equal(doubt(anchored(1), OBS, ACTION), [0.0])
+def test_energies_without_anchors_are_not_pinned() -> None:
     make = eqx.filter_jit(
         eqx.filter_vmap(lambda key: PlainEnergy(STATISTICS, Space.of(LOG), width=8, depth=1, key=key))
     )
     plain = make(jax.random.split(jax.random.key(0), 3))
-    np.testing.assert_array_equal(doubt(plain, OBS, ACTION), np.zeros(3))
+    np.testing.assert_array_equal(pinned(plain, OBS, ACTION), np.zeros(3))
 
 
 def test_a_moved_pair_keeps_its_state_or_its_action_or_neither() -> None:
@@ -118,6 +126,6 @@ def test_chains_do_not_feel_it_and_energies_do(support: Support) -> None:
     without, found = asked(bare), asked(replace(bare, support=support))
     np.testing.assert_allclose(found[0], without[0], rtol=1e-5)
     np.testing.assert_allclose(found[1], without[1], rtol=1e-5)
-    offset = np.asarray(jax.jit(lambda: doubt(bare.members, OBS, ACTION) + support(OBS, ACTION))())
+    offset = np.asarray(jax.jit(lambda: pinned(bare.members, OBS, ACTION) + support(OBS, ACTION))())
     np.testing.assert_allclose(found[2] - without[2], np.tile(offset[:, None], 4), atol=1e-4)
     np.testing.assert_allclose(found[3] - without[3], offset, rtol=1e-3, atol=1e-3)

@@ -20,7 +20,7 @@ from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder
 from mcetm.dynamics.samples import Samples
 from mcetm.dynamics.space import Space
-from mcetm.dynamics.support import Support, doubt
+from mcetm.dynamics.support import Support, pinned
 from mcetm.errors import UserError
 from mcetm.nn.members import member_count, member_keys, take_members
 from mcetm.nn.scaling import frozen
@@ -61,7 +61,7 @@ class EnergyEnsemble(eqx.Module):
     autoencoder: Autoencoder | None = None
     config: InferenceConfig = eqx.field(static=True, default_factory=InferenceConfig)
     support: Support | None = None
-    """Raises all energies of an (s, a) that is unlike the log, or that the members do not agree on."""
+    """Sets the level of all energies of an (s, a): high where it is unlike the log or members disagree."""
 
     def __check_init__(self) -> None:
         anchored = isinstance(self.members, AnchoredEnergy)
@@ -79,7 +79,7 @@ class EnergyEnsemble(eqx.Module):
         """c(s, a), which no chain feels."""
         if self.support is None:
             return jnp.zeros(member_count(self.members))
-        return doubt(frozen(self.members), obs, action) + frozen(self.support)(obs, action)
+        return pinned(frozen(self.members), obs, action) + frozen(self.support)(obs, action)
 
     def samples(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray

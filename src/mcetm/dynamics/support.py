@@ -1,10 +1,10 @@
 """What an energy cannot learn from next states: whether (s, a) itself is known.
 
-InfoNCE leaves a term c(s, a) of every energy free. Here it is chosen so that the level of the energy means
-something: c = ½ Σ log(1 + d²/σ²) + w · v(s, a), with d the spread of the members' anchors around σ, and v the
-log-odds that a pair is not of the log, learned against pairs of the log moved a little or a lot. An anchored
-energy at its minimum is then close to the log of the *total* spread plus what is missing of the support. No
-chain feels c, since it does not depend on s'.
+Ranking rivals of the same (s, a) leaves a term c(s, a) of every energy free. Here it is chosen so that the
+level of the energy means something: an anchored energy has, at its anchor's mean, the log of the *total*
+spread, members' disagreement included; and all energies take w · v(s, a), with v the log-odds that a pair is
+not of the log, learned against pairs of the log moved a little or a lot. No chain feels c, since it does not
+depend on s'.
 """
 
 from __future__ import annotations
@@ -69,18 +69,25 @@ class Support(eqx.Module):
         return self.weight * self.most * jnp.tanh(odds / self.most)
 
 
-def doubt(
+def pinned(
     members: Energy, obs: Float[Array, " obs"], action: Float[Array, " action"]
 ) -> Float[Array, " members"]:
-    """½ Σ log(1 + d²/σ_i²): by how much the spread of the anchors' means widens each one's own.
+    """What takes anchored energies, at their anchors' means, to the log of the total spread √(σ² + d²).
 
-    0 for energies without anchors, and for a single member.
+    −U(s, a, μ), the level that ranking has left to U, and ½ Σ log(1 + d²/σ²) with d² the variance of the
+    anchors' means around each other. 0 for energies without anchors.
     """
     count = member_count(members)
-    if not isinstance(members, AnchoredEnergy) or count < 2:
+    if not isinstance(members, AnchoredEnergy):
         return jnp.zeros(count)
-    means, stds = eqx.filter_vmap(lambda anchor: anchor.predict(obs, action))(members.anchor)
-    return 0.5 * jnp.log1p(means.var(axis=0, ddof=1) / stds**2).sum(axis=-1)
+
+    def at_mean(member: AnchoredEnergy) -> tuple[Array, Array, Array]:
+        mean, std = member.anchor.predict(obs, action)
+        return mean, std, member(obs, action, mean) - member.anchor.energy(obs, action, mean)
+
+    means, stds, levels = eqx.filter_vmap(at_mean)(members)
+    apart = means.var(axis=0, ddof=1) if count > 1 else jnp.zeros_like(obs)
+    return 0.5 * jnp.log1p(apart / stds**2).sum(axis=-1) - levels
 
 
 def moved(
