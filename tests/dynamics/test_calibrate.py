@@ -8,7 +8,13 @@ import pytest
 from jax import Array
 
 from mcetm import UserError
-from mcetm.dynamics.calibrate import CalibrationConfig, Threshold, calibrate, held_out_energies
+from mcetm.dynamics.calibrate import (
+    CalibrationConfig,
+    Threshold,
+    calibrate,
+    conformal,
+    held_out_energies,
+)
 from mcetm.dynamics.energy import PlainEnergy
 from mcetm.dynamics.inference import EnergyEnsemble, InferenceConfig, Samples
 from mcetm.dynamics.langevin import Langevin
@@ -99,6 +105,30 @@ def test_a_relative_threshold_does_not_see_what_info_nce_does_not_see() -> None:
 def test_absolute_thresholds_are_the_number_given() -> None:
     config = CalibrationConfig(mode="absolute", absolute=-2.5)
     assert calibrate(model(), LOG, config, key=jax.random.key(0)).values.tolist() == [-2.5] * 3
+
+
+def test_a_conformal_threshold_is_one_of_the_lowest_energies() -> None:
+    config = CalibrationConfig(mode="conformal", quantile=0.9, samples=3, rows=25)
+    key = jax.random.key(0)
+    found = np.asarray(calibrate(model(), LOG, config, key=key).values)
+    energies = held_out_energies(model(), LOG, config, key=jax.random.split(key)[1])
+    lowest = np.asarray(energies).reshape(3, 25, 3).min(axis=2)
+    # ⌈26 · 0.9⌉ = 24: one of 25 is above.
+    np.testing.assert_allclose(found, np.sort(lowest, axis=1)[:, 23], rtol=1e-5)
+
+
+def test_a_conformal_threshold_keeps_its_promise_from_few_rows() -> None:
+    """Over many calibrations a fresh energy is above δ with the probability 2/26 < 1 − q, however its law."""
+    rng = np.random.default_rng(0)
+    config = CalibrationConfig(quantile=0.9)
+    for law in (rng.normal, rng.standard_cauchy, lambda size: np.exp(3 * rng.normal(size=size))):
+        threshold = np.asarray(conformal(jnp.asarray(law(size=(4000, 25)), jnp.float32), config))
+        assert (law(size=4000) > threshold).mean() == pytest.approx(2 / 26, abs=0.015)
+
+
+def test_a_conformal_threshold_needs_rows_enough() -> None:
+    with pytest.raises(UserError, match="more than 50"):
+        conformal(jnp.zeros((2, 50)), CalibrationConfig(quantile=0.99))
 
 
 def test_a_senseless_quantile_is_refused() -> None:

@@ -3,11 +3,14 @@
 InfoNCE leaves the level of an energy free, so a fixed number means nothing across members or runs; a quantile
 of the energies a member reaches on held-out data does. They are taken at *inferred* states, which is what
 the threshold is compared with later. The level may still differ from one (s, a) to the next: the `relative`
-mode measures energies from a level that any c(s, a) moves along with them.
+mode measures energies from a level that any c(s, a) moves along with them. `conformal` is about the lowest
+energy of a member's samples, which is what the rule `minimum` tests: of fresh (s, a) from where the held-out
+ones come from, at most a share 1 − q is cut off, whatever the energies are like.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -56,7 +59,7 @@ class Sampler(Judge, Protocol):
 class CalibrationConfig:
     """How the threshold is found."""
 
-    mode: Literal["quantile", "absolute", "relative"] = "quantile"
+    mode: Literal["quantile", "absolute", "relative", "conformal"] = "quantile"
     quantile: float = 0.99
     """Share of held-out energies below the threshold; the paper's text says 0.95."""
     absolute: float = 0.0
@@ -121,6 +124,18 @@ def held_out_energies(
     key: PRNGKeyArray,
 ) -> Float[Array, "members draws"]:
     """Energies that each member's own samples end at, over held-out (s, a), from the threshold's level."""
+    found = _by_row(model, holdout, config, threshold, key=key)
+    return found.reshape(len(found), -1)
+
+
+def _by_row(
+    model: Sampler,
+    holdout: Transitions,
+    config: CalibrationConfig,
+    threshold: Threshold | None,
+    *,
+    key: PRNGKeyArray,
+) -> Float[Array, "members rows samples"]:
     rows_key, draw_key = jax.random.split(key)
     data = Batch.of(holdout)
     chosen = jax.random.permutation(rows_key, len(holdout))[: config.rows]
@@ -135,7 +150,7 @@ def held_out_energies(
             return drawn - threshold.level(model, obs, action)[:, None]
 
         found = jax.vmap(draw)(batch.obs, batch.action, jax.random.split(key, len(rows)))
-        return jnp.moveaxis(found, 0, 1).reshape(found.shape[1], -1)
+        return jnp.moveaxis(found, 0, 1)
 
     starts = range(0, len(chosen), config.batch_size)
     parts = [energies(chosen[i : i + config.batch_size], jax.random.fold_in(draw_key, i)) for i in starts]
@@ -158,5 +173,18 @@ def calibrate(
         data = Batch.of(holdout).draw(config.references, key=reference_key)
         changes = data.next_obs - data.obs
     threshold = Threshold(jnp.zeros(members), changes)
+    if config.mode == "conformal":
+        return Threshold(conformal(_by_row(model, holdout, config, None, key=draw_key).min(axis=2), config))
     energies = held_out_energies(model, holdout, config, threshold, key=draw_key)
     return Threshold(jnp.quantile(energies, config.quantile, axis=1), changes)
+
+
+def conformal(lowest: Float[Array, "members rows"], config: CalibrationConfig) -> Float[Array, " members"]:
+    """The ⌈(n + 1) q⌉-th smallest of n: a fresh one is above it with probability at most 1 − q."""
+    count = lowest.shape[1]
+    place = math.ceil((count + 1) * config.quantile)
+    if place > count:
+        raise UserError(
+            f"A conformal threshold at {config.quantile:g} needs more than {count} held-out rows."
+        )
+    return jnp.sort(lowest, axis=1)[:, place - 1]
