@@ -117,7 +117,8 @@ def test_support_tells_pairs_of_the_log_from_others(support: Support) -> None:
 def asked(model: EnergyEnsemble) -> tuple[jax.Array, ...]:
     key = jax.random.key(1)
     drawn = model.samples(OBS, ACTION, 4, key=key)
-    return drawn.next_obs, model.predict(OBS, ACTION, key=key), drawn.energy, model.energy(OBS, ACTION, OBS)
+    predicted, lowest = model.predict(OBS, ACTION, key=key), model.minimum(OBS, ACTION, key=key)
+    return drawn.next_obs, predicted, drawn.energy, model.energy(OBS, ACTION, OBS), lowest
 
 
 def test_chains_do_not_feel_it_and_energies_do(support: Support) -> None:
@@ -129,3 +130,4 @@ def test_chains_do_not_feel_it_and_energies_do(support: Support) -> None:
     offset = np.asarray(jax.jit(lambda: pinned(bare.members, OBS, ACTION) + support(OBS, ACTION))())
     np.testing.assert_allclose(found[2] - without[2], np.tile(offset[:, None], 4), atol=1e-4)
     np.testing.assert_allclose(found[3] - without[3], offset, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(found[4] - without[4], offset, rtol=1e-3, atol=1e-3)

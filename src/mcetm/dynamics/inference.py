@@ -112,11 +112,21 @@ class EnergyEnsemble(eqx.Module):
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
     ) -> Float[Array, " obs"]:
         """A point prediction: the mean over members of chains without noise."""
+        return self._settle(obs, action, key=key)[0].mean(axis=0)
 
-        def of_member(member: Energy) -> Array:
-            return self._draw(member, obs, action, jnp.asarray(0.0), key=key)[0]
+    def minimum(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
+    ) -> Float[Array, " members"]:
+        """The energy where each member's chain without noise ends: how low it can be for this (s, a)."""
+        return self._settle(obs, action, key=key)[1] + self._offset(obs, action)
 
-        return eqx.filter_vmap(of_member)(frozen(self.members)).mean(axis=0)
+    def _settle(
+        self, obs: Array, action: Array, *, key: PRNGKeyArray
+    ) -> tuple[Float[Array, "members obs"], Float[Array, " members"]]:
+        def of_member(member: Energy) -> tuple[Array, Array]:
+            return self._draw(member, obs, action, jnp.asarray(0.0), key=key)
+
+        return eqx.filter_vmap(of_member)(frozen(self.members))
 
     def lowest(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray

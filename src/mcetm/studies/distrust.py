@@ -91,7 +91,7 @@ class Subject(eqx.Module):
         drawn = self.energy.samples(obs, action, self.count, key=energy_key)
         imagined = self.regressor.samples(obs, action, self.count, key=gaussian_key)
         level = self.threshold.level(self.energy, obs, action)
-        lowest = drawn.energy.min(axis=1) - level - self.threshold.values
+        lowest = self.energy.minimum(obs, action, key=point_key) - level - self.threshold.values
         means, stds = self.regressor.predict(obs, action)
         away = self.neighbours - self.inputs.pair(obs, action)
         return {
