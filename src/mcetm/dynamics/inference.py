@@ -6,7 +6,7 @@ K_s steps in state space under E. Neither has a recovery term.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import equinox as eqx
@@ -117,8 +117,12 @@ class EnergyEnsemble(eqx.Module):
     def minimum(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
     ) -> Float[Array, " members"]:
-        """The energy where each member's chain without noise ends: how low it can be for this (s, a)."""
-        return self._settle(obs, action, key=key)[1] + self._offset(obs, action)
+        """How low each member's energy can be for this (s, a).
+
+        Where a chain without noise ends, or where it began: far from the data a descent may wander off.
+        """
+        cautious = replace(self, config=replace(self.config, descend=True))
+        return cautious._settle(obs, action, key=key)[1] + self._offset(obs, action)
 
     def _settle(
         self, obs: Array, action: Array, *, key: PRNGKeyArray
