@@ -32,7 +32,7 @@ class Tiling:
     """The column blocks of a hidden layer: powers of two, in sum at least its width."""
     operands: Literal["bf16", "tf32"] = "bf16"
     warps: int = 8
-    stages: int = 2
+    stages: int = 1
     interpret: bool = False
 
     @property
@@ -71,8 +71,8 @@ def sample(
     upward, downward, biases = [], [], []
     for layer, weight in enumerate(chains.weights):
         padded = _columns_to(_rows_to(weight, widths[layer + 1]), widths[layer]).astype(tiling.dtype)
-        downward.append(padded)
-        upward.append(padded.swapaxes(1, 2))
+        downward.append(padded[:, None])
+        upward.append(padded.swapaxes(1, 2)[:, None])
         biases.append(_columns_to(chains.biases[layer], widths[layer + 1]))
     context = _columns_to(chains.context, widths[chains.entry + 1])
     inputs: dict[str, Any] = {
@@ -82,6 +82,7 @@ def sample(
         "context": context,
         "sizes": jnp.asarray(moves.sizes, jnp.float32),
         "seed": key_words(key),
+        "page": jnp.zeros(1, jnp.int32),
         "last": _columns_to(chains.last, widths[-1]),
         "upward": upward,
         "downward": downward,
@@ -94,8 +95,8 @@ def sample(
         inputs["anchor"] = {
             "mean": per_row(chains.anchor.mean),
             "spread": per_row(chains.anchor.spread, 1.0),
-            "upward": padded.swapaxes(1, 2),
-            "downward": padded,
+            "upward": padded.swapaxes(1, 2)[:, None],
+            "downward": padded[:, None],
         }
     tile_of_member = pl.BlockSpec((None, tiling.tile, columns), lambda m, t: (m, t, 0))
     of_member = lambda a: pl.BlockSpec((None, *a.shape[1:]), lambda m, t: (m,) + (0,) * (a.ndim - 1))  # noqa: E731
@@ -106,6 +107,7 @@ def sample(
         "noise": pl.BlockSpec((tiling.tile, 1), lambda m, t: (t, 0)),
         "sizes": whole(inputs["sizes"]),
         "seed": whole(inputs["seed"]),
+        "page": whole(inputs["page"]),
         "box": [whole(edge) for edge in inputs.get("box", [])],
         **{name: jax.tree.map(of_member, inputs[name]) for name in ("context", "last", "upward", "downward", "biases")},
     }
@@ -154,18 +156,14 @@ class _Program:
         row = jnp.minimum((first + jax.lax.iota(jnp.int32, tile)) // self.samples, self.rows - 1)
         key = (refs["seed"][0] ^ member.astype(jnp.uint32) * jnp.uint32(0x9E3779B9), refs["seed"][1])
 
-        def pair(i: Array, x: Array) -> Array:
-            # Threefry gives two words at a time: one for each of two steps.
-            words = threefry(key, (chain.astype(jnp.uint32), (i * 256 + column).astype(jnp.uint32)))
-            for half in range(2):
-                x = self.move(refs, 2 * i + half, x, normal(words[half]), row)
-            return x
+        def move(step: Array, x: Array) -> Array:
+            word, _ = threefry(key, (chain.astype(jnp.uint32), (step * 256 + column).astype(jnp.uint32)))
+            # Always 0, which the compiler cannot know: it would move the weights' loads out of the loop, and
+            # they do not fit there.
+            page = jnp.minimum(step, refs["page"][0])
+            return self.move({**refs, "page": page}, step, x, normal(word), row)
 
-        x = jax.lax.fori_loop(0, steps // 2, pair, x)
-        if steps % 2:
-            word, _ = threefry(key, (chain.astype(jnp.uint32), (steps // 2 * 256 + column).astype(jnp.uint32)))
-            x = self.move(refs, steps - 1, x, normal(word), row)
-        end_ref[...] = x
+        end_ref[...] = jax.lax.fori_loop(0, steps, move, x)
 
     def move(self, refs: dict[str, Any], step: Any, x: Array, w: Array, row: Array) -> Array:
         """One Langevin step of the tile."""
@@ -200,10 +198,10 @@ class _Program:
                     z = refs["biases"][layer][at][None]
                 for below, part in enumerate(h):
                     for piece in self._pieces(part) if layer == 0 else (part,):
-                        z = z + self.tiling.dot(piece, up[pl.ds(edges[below], part.shape[1]), at])
+                        z = z + self.tiling.dot(piece, up[refs["page"], pl.ds(edges[below], part.shape[1]), at])
                 if residual is not None and layer == 0:
                     for piece in self._pieces(_arcsinh(residual)):
-                        z = z + self.tiling.dot(piece, anchor["upward"][:, at])
+                        z = z + self.tiling.dot(piece, anchor["upward"][refs["page"], :, at])
                 raised.append(slopes.activate(layer, block, z).astype(self.tiling.dtype))
             h, edges = raised, above
         top = len(self.blocks) - 1
@@ -211,23 +209,23 @@ class _Program:
         g = [last[pl.ds(at[b], n)][None] * slopes.of(top, b) for b, n in enumerate(self.blocks[top])]
         for layer in range(top, 0, -1):
             g = [
-                self._down(g, refs["downward"][layer], self.blocks[layer], b, self.blocks[layer - 1])
+                self._down(g, refs["page"], refs["downward"][layer], self.blocks[layer], b, self.blocks[layer - 1])
                 * slopes.of(layer - 1, b)
                 for b in range(len(self.blocks[layer - 1]))
             ]
         columns = (x.shape[1],)
-        total = self._down(g, refs["downward"][0], self.blocks[0], 0, columns)
+        total = self._down(g, refs["page"], refs["downward"][0], self.blocks[0], 0, columns)
         if residual is not None:
-            through = self._down(g, anchor["downward"], self.blocks[0], 0, columns)
+            through = self._down(g, refs["page"], anchor["downward"], self.blocks[0], 0, columns)
             slope = 1.0 / jnp.sqrt(residual * residual + 1.0)
             total = total + (residual + through * slope) / anchor["spread"][...]
         return total
 
     def _down(
-        self, g: list[Array], weight: Any, blocks: tuple[int, ...], block: int, below: tuple[int, ...]
+        self, g: list[Array], page: Array, weight: Any, blocks: tuple[int, ...], block: int, below: tuple[int, ...]
     ) -> Array:
         above, at = _edges(blocks), pl.ds(_edges(below)[block], below[block])
-        parts = [self.tiling.dot(part, weight[pl.ds(above[b], blocks[b]), at]) for b, part in enumerate(g)]
+        parts = [self.tiling.dot(part, weight[page, pl.ds(above[b], blocks[b]), at]) for b, part in enumerate(g)]
         return sum(parts[1:], parts[0])
 
     def _pieces(self, x: Array) -> tuple[Array, ...]:
