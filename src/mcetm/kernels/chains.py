@@ -16,6 +16,7 @@ from typing import Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 Activation = Literal["relu", "silu", "tanh"]
@@ -64,11 +65,12 @@ class Moves:
     gradient_clip: float | None
     move_clip: float | None
 
-    def factors(self, size: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """Of the gradient and of the noise in a move of this size."""
+    def factors(self) -> Float[np.ndarray, "steps 2"]:
+        """Of the gradient and of the noise in each move."""
+        sizes = np.array(self.sizes)
         if self.convention == "paper":
-            return -size, jnp.sqrt(2.0 * size)
-        return -0.5 * size, -size
+            return np.stack([-sizes, np.sqrt(2.0 * sizes)], axis=1)
+        return np.stack([-0.5 * sizes, -sizes], axis=1)
 
 
 def sample(chains: Chains, moves: Moves, *, key: PRNGKeyArray) -> Float[Array, "members rows samples dim"]:
@@ -96,18 +98,17 @@ def sample(chains: Chains, moves: Moves, *, key: PRNGKeyArray) -> Float[Array, "
     gradient = jax.vmap(over_rows)
 
     def move(x: Array, inputs: tuple[Array, Array]) -> tuple[Array, None]:
-        size, step_key = inputs
+        (of_gradient, of_noise), step_key = inputs
         g = gradient(x, chains.weights, chains.biases, chains.last, chains.context, anchor)
         g = unit[:, :, None] * g
         w = jax.random.normal(step_key, x.shape, x.dtype)
         if moves.gradient_clip is not None:
             g = jnp.clip(g, -moves.gradient_clip, moves.gradient_clip)
-        of_gradient, of_noise = moves.factors(size)
         delta = of_gradient * g + of_noise * chains.noise[:, None] * w
         if moves.move_clip is not None:
             delta = jnp.clip(delta, -moves.move_clip, moves.move_clip)
         x = x + unit[:, :, None] * delta
         return (x if chains.box is None else jnp.clip(x, *chains.box)), None
 
-    sizes = jnp.asarray(moves.sizes, chains.start.dtype)
-    return jax.lax.scan(move, chains.start, (sizes, jax.random.split(key, len(sizes))))[0]
+    factors = jnp.asarray(moves.factors(), chains.start.dtype)
+    return jax.lax.scan(move, chains.start, (factors, jax.random.split(key, len(factors))))[0]

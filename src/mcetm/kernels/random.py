@@ -52,7 +52,7 @@ def normal(bits: UInt32[Array, "..."]) -> Float[Array, "..."]:
     u = signed * 2.0**-22 + (2.0**-23 - 1.0)
     w = -jnp.log((1.0 - u) * (1.0 + u))
     central = w < 5.0
-    t = jnp.where(central, w - 2.5, jnp.sqrt(w) - 3.0)
+    t = jnp.where(central, w - 2.5, w * jax.lax.rsqrt(w) - 3.0)
     value = jnp.where(central, _CENTRE[0], _TAILS[0])
     for centre, tail in zip(_CENTRE[1:], _TAILS[1:], strict=True):
         value = value * t + jnp.where(central, centre, tail)

@@ -80,7 +80,7 @@ def sample(
         "unit": unit,
         "noise": noise,
         "context": context,
-        "sizes": jnp.asarray(moves.sizes, jnp.float32),
+        "factors": jnp.asarray(moves.factors(), jnp.float32),
         "seed": key_words(key),
         "page": jnp.zeros(1, jnp.int32),
         "last": _columns_to(chains.last, widths[-1]),
@@ -105,7 +105,7 @@ def sample(
         "start": tile_of_member,
         "unit": tile_of_member,
         "noise": pl.BlockSpec((tiling.tile, 1), lambda m, t: (t, 0)),
-        "sizes": whole(inputs["sizes"]),
+        "factors": whole(inputs["factors"]),
         "seed": whole(inputs["seed"]),
         "page": whole(inputs["page"]),
         "box": [whole(edge) for edge in inputs.get("box", [])],
@@ -171,7 +171,7 @@ class _Program:
         g = unit * self.gradient(refs, x, row)
         if moves.gradient_clip is not None:
             g = _clip(g, moves.gradient_clip)
-        of_gradient, of_noise = moves.factors(refs["sizes"][step])
+        of_gradient, of_noise = refs["factors"][step, 0], refs["factors"][step, 1]
         delta = of_gradient * g + of_noise * refs["noise"][...] * w
         if moves.move_clip is not None:
             delta = _clip(delta, moves.move_clip)
