@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mcetm.kernels import chains as plain
-from mcetm.kernels import tiles
+from mcetm.kernels import hopper, tiles
 from mcetm.kernels.chains import Anchor, Chains, Moves
 from record import record
 
@@ -40,7 +40,11 @@ def variants() -> dict[str, Sampler]:
 
         return run
 
-    def fused(**settings: Any) -> Sampler:
+    def on_hopper(**settings: Any) -> Sampler:
+        tuning = hopper.Tuning(**settings)
+        return lambda chains, moves, *, key: hopper.sample(chains, moves, tuning, key=key)
+
+    def on_tiles(**settings: Any) -> Sampler:
         tiling = tiles.Tiling(interpret=SMALL, **settings)
         return lambda chains, moves, *, key: tiles.sample(chains, moves, tiling, key=key)
 
@@ -49,15 +53,20 @@ def variants() -> dict[str, Sampler]:
         "plain tf32": plain_at("tensorfloat32"),
         "plain bf16": plain_at("BF16_BF16_F32"),
     }
-    split, whole, halves = (128, 64, 16), (256,), (128, 128)
-    for tile, blocks, warps, stages, operands in (
-        (64, split, 8, 1, "bf16"),
-        (128, split, 8, 1, "bf16"),
-        (64, whole, 8, 1, "bf16"),
-        (64, halves, 8, 1, "bf16"),
-    )[: 2 if SMALL else None]:
-        name = f"triton {operands} tile {tile} blocks {'+'.join(map(str, blocks))} warps {warps} stages {stages}"
-        found[name] = fused(tile=tile, blocks=blocks, warps=warps, stages=stages, operands=operands)
+    if not SMALL:
+        found |= {
+            "hopper float16": on_hopper(),
+            "hopper bfloat16": on_hopper(operands="bfloat16"),
+            "hopper float16 slices of 112": on_hopper(slice_rows=112),
+            "hopper float16 slices of 48": on_hopper(slice_rows=48),
+            "hopper float16 3 slots": on_hopper(slots=3),
+        }
+    found["triton bf16 tile 64"] = on_tiles(tile=64)
+    if not SMALL:
+        found |= {
+            "triton bf16 tile 128": on_tiles(tile=128),
+            "triton bf16 tile 64 blocks of 256": on_tiles(tile=64, blocks=(256,)),
+        }
     return found
 
 

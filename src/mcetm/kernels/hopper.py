@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -25,76 +25,96 @@ ROWS = 64
 """Chains of one warpgroup: what a tensor-core instruction takes."""
 GROUPS = 2
 """Warpgroups that compute."""
-SHARED = 227 * 1024
-"""Bytes of shared memory that one program may have."""
-_SWIZZLE = 32
-_LANES = _SWIZZLE // 2
-"""Columns of a shared-memory tile: all widths are filled up to a multiple of it."""
+CHUNK = 16
+"""Columns that are worked on at a time, and of a tile in shared memory: widths are filled up to a multiple."""
+SHARED = 226 * 1024
+"""Bytes of shared memory that a program may plan with."""
+_SWIZZLE = 2 * CHUNK
 _WGMMA = plgpu.Layout.WGMMA
 
 
+@dataclass(frozen=True)
+class Tuning:
+    """How the work is done; none of it changes the result beyond rounding."""
+
+    operands: Literal["float16", "bfloat16"] = "float16"
+    """Of matrix products. float16 is eight times as fine; its range is wide enough for standardised inputs."""
+    slots: int | None = None
+    """Of the ring; as many as fit by default."""
+    slice_rows: int = 80
+    """Rows of a streamed matrix that fill a slot, at most."""
+    interpret: Any = None
+    """Parameters of Pallas' interpreter for machines without a GPU."""
+
+
 def sample(
-    chains: Chains, moves: Moves, *, key: PRNGKeyArray, slots: int | None = None, interpret: Any = None
+    chains: Chains, moves: Moves, tuning: Tuning | None = None, *, key: PRNGKeyArray
 ) -> Float[Array, "members rows samples dim"]:
     """The last points of all chains: what `chains.sample` returns, with other random numbers."""
     members, rows, samples, dim = chains.start.shape
-    count, columns = rows * samples, _fill(dim)
-    tiles = -(-count // (ROWS * GROUPS))
-    widths = [columns, *[_fill(weight.shape[1]) for weight in chains.weights]]
-    plan = _plan(chains, moves, widths, slots, interpret is not None)
+    tuning = tuning or Tuning()
+    tiles = -(-rows * samples // (ROWS * GROUPS))
+    widths = [_fill(dim), *[_fill(weight.shape[1]) for weight in chains.weights]]
+    program = _plan(chains, moves, widths, tuning)
 
     def per_chain(a: Array, fill: float = 0.0) -> Array:
-        a = jnp.pad(a, ((0, 0), (0, tiles * ROWS * GROUPS - a.shape[1]), (0, 0)), constant_values=fill)
-        return _to(a, -1, a.shape[-1] if a.shape[-1] == 1 else _fill(a.shape[-1]), fill)
+        return _to(_to(a, 2, _fill(a.shape[2]), fill), 1, tiles * ROWS * GROUPS, fill)
 
-    per_row = lambda a, fill=0.0: per_chain(jnp.repeat(a, samples, axis=1), fill)  # noqa: E731
-    unit = jnp.ones((members, rows, dim)) if chains.unit is None else chains.unit
+    def per_row(a: Array, fill: float = 0.0) -> Array:
+        return per_chain(jnp.repeat(a, samples, axis=1), fill)
+
+    def matrix(weight: Array, layer: int) -> Array:
+        filled = _to(_to(weight, 1, widths[layer + 1]), 2, widths[layer])
+        return filled.swapaxes(1, 2).astype(tuning.operands)
+
+    upward = [matrix(weight, layer) for layer, weight in enumerate(chains.weights)]
     inputs: dict[str, Any] = {
-        "start": per_chain(chains.start.reshape(members, count, dim)),
+        "start": per_chain(chains.start.reshape(members, rows * samples, dim)),
         # Where unit is 0, nothing ever moves: this holds the columns that only fill up.
-        "unit": per_row(unit),
+        "unit": per_row(jnp.ones((members, rows, dim)) if chains.unit is None else chains.unit),
         "noise": _to(jnp.tile(chains.noise, rows), 0, tiles * ROWS * GROUPS),
         "context": per_row(chains.context),
         "biases": [_to(bias, 1, width) for bias, width in zip(chains.biases, widths[1:], strict=True)],
         "last": _to(chains.last, 1, widths[-1]),
         "factors": jnp.asarray(moves.factors(), jnp.float32),
         "seed": key_words(key),
-        "resident": [_matrix(chains.weights[layer], widths[layer : layer + 2]) for layer in plan.resident],
+        "resident": [upward[layer] for layer in program.resident],
+        # In the order of use: up, then down.
         "streamed": jnp.stack(
-            [_matrix(chains.weights[layer], widths[layer : layer + 2]) for layer in plan.streamed]
-            + [
-                _matrix(chains.weights[layer], widths[layer : layer + 2]).swapaxes(1, 2)
-                for layer in reversed(plan.streamed)
-            ],
+            [upward[layer] for layer in program.streamed]
+            + [upward[layer].swapaxes(1, 2) for layer in reversed(program.streamed)],
             axis=1,
         ),
     }
     if chains.box is not None:
-        inputs["box"] = [_to(edge, 0, columns) for edge in chains.box]
+        inputs["box"] = [_to(edge, 0, widths[0]) for edge in chains.box]
     if chains.anchor is not None:
         inputs["mean"] = per_row(chains.anchor.mean)
         inputs["spread"] = per_row(chains.anchor.spread, 1.0)
-        inputs["resident"] = [*inputs["resident"], _matrix(chains.anchor.weight, widths[:2])]
+        inputs["resident"].append(matrix(chains.anchor.weight, 0))
     leaves, tree = jax.tree.flatten(inputs)
     run = plgpu.kernel(
-        lambda *refs: plan(tree.unflatten(refs[: len(leaves)]), *refs[len(leaves) :]),
+        lambda *refs: program(tree.unflatten(refs[: len(leaves)]), *refs[len(leaves) :]),
         out_type=jax.ShapeDtypeStruct(inputs["start"].shape, jnp.float32),
         grid=(members, tiles),
         grid_names=("member", "tile"),
         num_threads=GROUPS + 1,
         thread_name="group",
-        scratch_types=plan.scratch(),
-        compiler_params=plgpu.CompilerParams(approx_math=True),
-        **({} if interpret is None else {"interpret": interpret}),
+        scratch_types=program.scratch(),
+        # Barriers at every store to shared memory are not needed: a warp writes those rows of the operand
+        # that it alone reads, and `commit_smem` comes between.
+        compiler_params=plgpu.CompilerParams(approx_math=True, unsafe_no_auto_barriers=True),
+        **({} if tuning.interpret is None else {"interpret": tuning.interpret}),
     )
-    return run(*leaves)[:, :count, :dim].reshape(chains.start.shape)
+    return run(*leaves)[:, : rows * samples, :dim].reshape(chains.start.shape)
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """One program: its shapes, and what its warpgroups do. All fields are known when it is compiled."""
+class _Program:
+    """What is known of a program when it is compiled, and how its warpgroups share the work."""
 
     widths: tuple[int, ...]
+    """Of x and of the hidden layers, filled up."""
     activations: tuple[Activation, ...]
     entry: int
     anchored: bool
@@ -105,8 +125,15 @@ class _Plan:
     slices: tuple[tuple[int, int], ...]
     """First row and number of rows of the parts in which a streamed matrix arrives."""
     slots: int
+    breadth: int
+    """Columns of the widest operand: of a layer, or of the inputs side by side."""
     moves: Moves
-    interpret: bool = False
+    tuning: Tuning
+
+    @property
+    def largest(self) -> float:
+        """What activations are held below: float16 must not overflow."""
+        return float(jnp.finfo(self.tuning.operands).max)
 
     @property
     def parts(self) -> int:
@@ -114,24 +141,26 @@ class _Plan:
         return 2 * len(self.streamed) * len(self.slices)
 
     def scratch(self) -> list[Any]:
-        """Shared memory and barriers."""
-        tiled = (plgpu.TilingTransform((8, _LANES)), plgpu.SwizzleTransform(_SWIZZLE))
+        """Shared memory (the ring, the operands of both groups, the resident weights) and barriers."""
         shapes = [(self.widths[layer], self.widths[layer + 1]) for layer in self.resident]
-        if self.anchored:
-            shapes.append((self.widths[0], self.widths[1]))
-        width = max(self.widths[1:])
+        shapes += [(self.widths[0], self.widths[1])] if self.anchored else []
+        transforms = (plgpu.TilingTransform((8, CHUNK)), plgpu.SwizzleTransform(_SWIZZLE))
+        shared = lambda *shape: plgpu.SMEM(  # noqa: E731
+            shape, jnp.dtype(self.tuning.operands), transforms=transforms
+        )
         return [
-            plgpu.SMEM((self.slots, self.slices[0][1], width), jnp.bfloat16, transforms=tiled),
-            plgpu.SMEM((GROUPS, ROWS, width), jnp.bfloat16, transforms=tiled),
-            [plgpu.SMEM(shape, jnp.bfloat16, transforms=tiled) for shape in shapes],
+            shared(self.slots, self.slices[0][1], self.widths[-1]),
+            shared(GROUPS, ROWS, self.breadth),
+            [shared(*shape) for shape in shapes],
             plgpu.Barrier(num_barriers=self.slots),
             plgpu.Barrier(num_arrivals=GROUPS, num_barriers=self.slots),
             plgpu.Barrier(num_barriers=len(shapes)),
         ]
 
-    def __call__(self, refs: Any, end: Any, ring: Any, layer: Any, resident: Any, *barriers: Any) -> None:
+    def __call__(self, refs: Any, end: Any, ring: Any, operands: Any, resident: Any, *barriers: Any) -> None:
         full, empty, loaded = barriers
         member, tile, group = lax.axis_index("member"), lax.axis_index("tile"), lax.axis_index("group")
+        steps = len(self.moves.sizes)
 
         @pl.when(group == GROUPS)
         def _feed() -> None:
@@ -139,22 +168,21 @@ class _Plan:
             for i, (source, target) in enumerate(zip(refs["resident"], resident, strict=True)):
                 plgpu.copy_gmem_to_smem(source.at[member], target, loaded.at[i])
 
-            def step(i: Array, _: None) -> None:
-                for part in range(self.parts):
-                    matrix, piece = divmod(part, len(self.slices))
-                    first, size = self.slices[piece]
-                    at = i * self.parts + part
-                    slot = lax.rem(at, self.slots)
+            def feed(turn: Array, _: None) -> None:
+                matrix = lax.rem(turn, 2 * len(self.streamed))
+                for piece, (first, size) in enumerate(self.slices):
+                    count = turn * len(self.slices) + piece
+                    slot = lax.rem(count, self.slots)
 
-                    @pl.when(at >= self.slots)
-                    def _wait() -> None:
-                        plgpu.barrier_wait(empty.at[slot])  # noqa: B023
+                    @pl.when(count >= self.slots)
+                    def _wait(slot: Array = slot) -> None:
+                        plgpu.barrier_wait(empty.at[slot])
 
                     source = refs["streamed"].at[member, matrix, pl.ds(first, size)]
                     plgpu.copy_gmem_to_smem(source, ring.at[slot, pl.ds(0, size)], full.at[slot])
 
-            lax.fori_loop(0, len(self.moves.sizes), step, None)
-            for slot in range(min(self.slots, self.parts * len(self.moves.sizes))):
+            lax.fori_loop(0, steps * 2 * len(self.streamed), feed, None)
+            for slot in range(min(self.slots, self.parts * steps)):
                 plgpu.barrier_wait(empty.at[slot])
 
         @pl.when(group < GROUPS)
@@ -163,257 +191,279 @@ class _Plan:
             for i in range(len(resident)):
                 plgpu.barrier_wait(loaded.at[i])
             rows = pl.ds((tile * GROUPS + group) * ROWS, ROWS)
-            machine = _Machine(self, refs, ring, layer.at[group], resident, full, empty, member, rows)
-            x = machine.mine(refs["start"])
-            end[member, rows] = lax.fori_loop(0, len(self.moves.sizes), machine.move, x)
+            worker = _Worker(self, refs, ring, operands.at[group], resident, full, empty, member, rows)
+            chunks = [pl.ds(first, CHUNK) for first in range(0, self.widths[0], CHUNK)]
+            x = tuple(worker.mine("start", at) for at in chunks)
+            x = lax.fori_loop(0, steps, worker.move, x)
+            for at, chunk in zip(chunks, x, strict=True):
+                end[member, rows, at] = chunk
 
 
 @dataclass(frozen=True)
-class _Machine:
-    """A warpgroup with its 64 chains."""
+class _Worker:
+    """A warpgroup with its 64 chains. States are held as chunks of columns."""
 
-    plan: _Plan
+    program: _Program
     refs: Any
     ring: Any
-    layer: Any
+    operand: Any
+    """Shared memory for the left side of the next product."""
     resident: Any
     full: Any
     empty: Any
     member: Array
     rows: Any
 
-    def load(self, ref: Any, layout: Any = _WGMMA) -> Array:
-        """From device memory, as the tensor cores will have it."""
-        if self.plan.interpret:
-            return ref[...]
-        return plgpu.load(ref, (), layout=layout, optimized=False)
-
-    def mine(self, ref: Any) -> Array:
-        """This group's rows of an array over all chains."""
-        return self.load(ref.at[self.member, self.rows])
-
-    def alike(self, ref: Any) -> Array:
-        """A vector, for all chains alike."""
-        return lax.broadcast_in_dim(self.load(ref, _WGMMA.reduce(0)), (ROWS, *ref.shape), [1])
-
-    def move(self, step: Array, x: Array) -> Array:
+    def move(self, step: Array, x: tuple[Array, ...]) -> tuple[Array, ...]:
         """One Langevin step."""
-        moves, columns = self.plan.moves, self.plan.widths[0]
+        moves = self.program.moves
         gradient = self.gradient(step, x)
-        unit = self.mine(self.refs["unit"])
-        g = unit * gradient
-        if moves.gradient_clip is not None:
-            g = _clip(g, moves.gradient_clip)
         of_gradient, of_noise = self.refs["factors"][step, 0], self.refs["factors"][step, 1]
-        noise = self.load(self.refs["noise"].at[self.rows], _WGMMA.reduce(1))
-        noise = lax.broadcast_in_dim(noise, (ROWS, columns), [0])
-        delta = of_gradient * g + of_noise * (noise * self.noise(step))
-        if moves.move_clip is not None:
-            delta = _clip(delta, moves.move_clip)
-        x = x + unit * delta
-        if "box" in self.refs:
-            low, high = (self.alike(edge) for edge in self.refs["box"])
-            x = jnp.minimum(jnp.maximum(x, low), high)
-        return x
+        amount = lax.broadcast_in_dim(
+            self.load(self.refs["noise"].at[self.rows], _WGMMA.reduce(1)), (ROWS, CHUNK), [0]
+        )
+        moved = []
+        for i, w in enumerate(self.noise(step)):
+            at = pl.ds(i * CHUNK, CHUNK)
+            unit = self.mine("unit", at)
+            # Beyond float16's range on the way down, a gradient is not a number: the chain waits.
+            g = unit * jnp.where(gradient[i] == gradient[i], gradient[i], 0.0)
+            if moves.gradient_clip is not None:
+                g = _clip(g, moves.gradient_clip)
+            delta = of_gradient * g + of_noise * (amount * w)
+            if moves.move_clip is not None:
+                delta = _clip(delta, moves.move_clip)
+            to = x[i] + unit * delta
+            if "box" in self.refs:
+                low, high = (self.alike(edge.at[at]) for edge in self.refs["box"])
+                to = jnp.minimum(jnp.maximum(to, low), high)
+            moved.append(to)
+        return tuple(moved)
 
-    def noise(self, step: Array) -> Array:
-        """Standard normals for this step of these chains."""
-        shape = (ROWS, self.plan.widths[0])
-        layout = None if self.plan.interpret else _WGMMA
-        iota = lambda axis: plgpu.broadcasted_iota(jnp.uint32, shape, axis, layout=layout)  # noqa: E731
-        chain = iota(0) + self.rows.start.astype(jnp.uint32)
-        place = iota(1) + (step * 256).astype(jnp.uint32)
+    def noise(self, step: Array) -> list[Array]:
+        """Standard normals for this step: Threefry's two words serve two chunks."""
+        chunks = self.program.widths[0] // CHUNK
+        layout = None if self.program.tuning.interpret else _WGMMA
+        chain, column = (
+            plgpu.broadcasted_iota(jnp.uint32, (ROWS, CHUNK), axis, layout=layout) for axis in (0, 1)
+        )
+        chain = chain + self.rows.start.astype(jnp.uint32)
         seed = self.refs["seed"]
         key = (seed[0] ^ self.member.astype(jnp.uint32) * jnp.uint32(0x9E3779B9), seed[1])
-        return normal(threefry(key, (chain, place))[0])
+        words: list[Array] = []
+        for pair in range(-(-chunks // 2)):
+            place = column + (step * (CHUNK * chunks) + pair * CHUNK).astype(jnp.uint32)
+            words += threefry(key, (chain, place))
+        return [normal(word) for word in words[:chunks]]
 
-    def gradient(self, step: Array, x: Array) -> Array:
+    def gradient(self, step: Array, x: tuple[Array, ...]) -> list[Array]:
         """∂E/∂x: up through the layers, then down with the slopes met on the way."""
-        plan, widths = self.plan, self.plan.widths
-        slopes = _Slopes(plan.activations, widths[1:])
-        part = itertools.count()
-        residual = None
-        if plan.anchored:
-            spread = self.mine(self.refs["spread"])
-            residual = (x - self.mine(self.refs["mean"])) / spread
-        for layer in range(len(widths) - 1):
-            if layer == 0:
-                pieces = [*_pieces(x)] if residual is None else [*_pieces(x), *_pieces(_arcsinh(residual))]
-                self.put(*pieces)
-                at = [self.layer.at[:, pl.ds(i * widths[0], widths[0])] for i in range(len(pieces))]
-                weights = [self.resident[0], self.resident[0], self.resident[-1], self.resident[-1]]
-                z = self.product(*zip(at, weights, strict=False))
-            elif layer in plan.resident:
-                below = self.layer.at[:, pl.ds(0, widths[layer])]
-                z = self.product((below, self.resident[plan.resident.index(layer)]))
-            else:
-                z = self.stream(step, part)
-            if layer == plan.entry:
-                z = z + self.mine(self.refs["context"])
-            else:
-                z = z + self.alike(self.refs["biases"][layer].at[self.member])
-            h = slopes.activate(layer, z)
-            if layer < len(widths) - 2:
-                self.put(h)
+        program, widths = self.program, self.program.widths
         top = len(widths) - 2
-        g = self.alike(self.refs["last"].at[self.member]) * slopes.of(top)
+        slopes, part = _Slopes(program.activations), itertools.count()
+        residual = []
+        if program.anchored:
+            ats = [pl.ds(i * CHUNK, CHUNK) for i in range(len(x))]
+            residual = [
+                (chunk - self.mine("mean", at)) / self.mine("spread", at)
+                for chunk, at in zip(x, ats, strict=True)
+            ]
+        # Two numbers for one: a state keeps twice the digits of an operand.
+        inputs = self.split(x) + (self.split([_arcsinh(r) for r in residual]) if residual else [])
+        for i, chunk in enumerate(itertools.chain.from_iterable(inputs)):
+            self.operand[:, pl.ds(i * CHUNK, CHUNK)] = chunk
+        sides = [self.operand.at[:, pl.ds(i * widths[0], widths[0])] for i in range(len(inputs))]
+        weights = [self.resident[0], self.resident[0], self.resident[-1], self.resident[-1]]
+        z = self.product(*zip(sides, weights, strict=False))
+        for layer in range(top + 1):
+            if layer:
+                z = self.through(layer, step, part)
+            for i, at in enumerate(range(0, widths[layer + 1], CHUNK)):
+                at = pl.ds(at, CHUNK)
+                chunk = _columns(z, i)
+                if layer == program.entry:
+                    chunk = chunk + self.mine("context", at)
+                else:
+                    chunk = chunk + self.alike(self.refs["biases"][layer].at[self.member, at])
+                if layer < top:
+                    self.put(i, jnp.minimum(slopes.activate(layer, chunk), self.program.largest))
+                else:
+                    last = self.alike(self.refs["last"].at[self.member, at])
+                    self.put(i, last * slopes.at_once(layer, chunk))
         for layer in range(top, 0, -1):
-            self.put(g)
-            if layer in plan.resident:
-                above = self.layer.at[:, pl.ds(0, widths[layer + 1])]
-                g = self.product((above, self.resident[plan.resident.index(layer)]), down=True)
-            else:
-                g = self.stream(step, part)
-            g = slopes.apply(layer - 1, g)
-        self.put(g)
-        above = self.layer.at[:, pl.ds(0, widths[1])]
-        total = self.product((above, self.resident[0]), down=True)
-        if residual is not None:
-            through = self.product((above, self.resident[-1]), down=True)
-            slope = lax.rsqrt(residual * residual + 1.0)
-            total = total + (residual + through * slope) / self.mine(self.refs["spread"])
-        return total
+            g = self.through(layer, step, part, down=True)
+            for i in reversed(range(widths[layer] // CHUNK)):
+                self.put(i, slopes.apply(layer - 1, i, _columns(g, i)))
+        side = self.operand.at[:, pl.ds(0, widths[1])]
+        total = self.product((side, self.resident[0]), down=True)
+        parts = [_columns(total, i) for i in range(len(x))]
+        if residual:
+            total = self.product((side, self.resident[-1]), down=True)
+            for i, r in enumerate(residual):
+                bent = r + _columns(total, i) * lax.rsqrt(r * r + 1.0)
+                parts[i] = parts[i] + bent / self.mine("spread", pl.ds(i * CHUNK, CHUNK))
+        return parts
 
-    def put(self, *parts: Array) -> None:
-        """Make these, side by side, the operand of the next product."""
-        for i, part in enumerate(parts):
-            width = part.shape[1]
-            self.layer[:, pl.ds(i * width, width)] = part.astype(jnp.bfloat16)
-        plgpu.commit_smem()
+    def through(self, layer: int, step: Array, part: Any, *, down: bool = False) -> Array:
+        """The operand times a layer's weights."""
+        program = self.program
+        if layer in program.resident:
+            width = program.widths[layer + 1 if down else layer]
+            weight = self.resident[program.resident.index(layer)]
+            return self.product((self.operand.at[:, pl.ds(0, width)], weight), down=down)
+        counts = [step * program.parts + next(part) for _ in program.slices]
+        slots = [lax.rem(count, program.slots) for count in counts]
+
+        def products(total: Any) -> Array:
+            plgpu.commit_smem()
+            for i, (first, size) in enumerate(program.slices):
+                plgpu.barrier_wait(self.full.at[slots[i]])
+                side, weight = self.operand.at[:, pl.ds(first, size)], self.ring.at[slots[i], pl.ds(0, size)]
+                plgpu.wgmma(total, side, weight)
+                if i:
+                    plgpu.wgmma_wait(1)
+                    plgpu.barrier_arrive(self.empty.at[slots[i - 1]])
+            return total[...]
+
+        total = pl.run_scoped(products, plgpu.ACC((ROWS, program.widths[-1]), jnp.float32))
+        plgpu.barrier_arrive(self.empty.at[slots[-1]])
+        return total
 
     def product(self, *operands: tuple[Any, Any], down: bool = False) -> Array:
         """Σ a · b, with every b in shared memory; `down` takes the b transposed."""
         width = operands[0][1].shape[0 if down else 1]
-        if self.plan.interpret:  # whose tensor cores cannot transpose
+        if self.program.tuning.interpret:  # whose tensor cores cannot transpose
             read = lambda b: b[...].T if down else b[...]  # noqa: E731
-            return sum(jnp.dot(a[...], read(b), preferred_element_type=jnp.float32) for a, b in operands)
+            parts = [jnp.dot(a[...], read(b), preferred_element_type=jnp.float32) for a, b in operands]
+            return sum(parts[1:], parts[0])
 
         def products(total: Any) -> Array:
+            plgpu.commit_smem()
             for a, b in operands:
                 plgpu.wgmma(total, a, plgpu.transpose_ref(b, (1, 0)) if down else b)
             return total[...]
 
         return pl.run_scoped(products, plgpu.ACC((ROWS, width), jnp.float32))
 
-    def stream(self, step: Array, part: Any) -> Array:
-        """layer · (the matrix that comes by next)."""
-        plan = self.plan
-        at = [step * plan.parts + next(part) for _ in plan.slices]
-        slots = [lax.rem(index, plan.slots) for index in at]
+    def put(self, chunk: int, value: Array) -> None:
+        """A chunk of the next product's operand."""
+        self.operand[:, pl.ds(chunk * CHUNK, CHUNK)] = self.rounded(value)
 
-        def products(total: Any) -> Array:
-            for i, (first, size) in enumerate(plan.slices):
-                plgpu.barrier_wait(self.full.at[slots[i]])
-                a, b = self.layer.at[:, pl.ds(first, size)], self.ring.at[slots[i], pl.ds(0, size)]
-                plgpu.wgmma(total, a, b)
-                if i:
-                    plgpu.wgmma_wait(1)
-                    plgpu.barrier_arrive(self.empty.at[slots[i - 1]])
-            return total[...]
+    def rounded(self, value: Array) -> Array:
+        """As an operand."""
+        return value.astype(self.program.tuning.operands)
 
-        total = pl.run_scoped(products, plgpu.ACC((ROWS, plan.widths[-1]), jnp.float32))
-        plgpu.barrier_arrive(self.empty.at[slots[-1]])
-        return total
+    def split(self, chunks: Any) -> list[list[Array]]:
+        """Each number as the sum of two operands."""
+        coarse = [self.rounded(chunk) for chunk in chunks]
+        fine = [self.rounded(a - b.astype(jnp.float32)) for a, b in zip(chunks, coarse, strict=True)]
+        return [coarse, fine]
+
+    def mine(self, name: str, columns: Any) -> Array:
+        """Some columns of this group's rows of an input."""
+        return self.load(self.refs[name].at[self.member, self.rows, columns])
+
+    def alike(self, ref: Any) -> Array:
+        """A chunk that is the same for all chains."""
+        return lax.broadcast_in_dim(self.load(ref, _WGMMA.reduce(0)), (ROWS, CHUNK), [1])
+
+    def load(self, ref: Any, layout: Any = _WGMMA) -> Array:
+        """From device memory (or its cache), laid out as tensor cores have it."""
+        if self.program.tuning.interpret:
+            return ref[...]
+        return plgpu.load(ref, (), layout=layout, optimized=False)
 
 
 class _Slopes:
-    """The activations' slopes, kept for the way down: eight bits each, four layers to a word.
+    """The activations' slopes, kept for the way down in as few registers as can be.
 
-    Registers are what a tile has least of. A slope of ReLU takes one bit and is exact; of the others, eight
-    bits are as fine as bf16 is near 1.
+    A slope of ReLU takes one bit and is exact; of the others, eight bits are as fine as bf16 is near 1. Chunks
+    of all layers share words.
     """
 
     low, high = -0.1, 1.1
 
-    def __init__(self, activations: tuple[Activation, ...], widths: tuple[int, ...]) -> None:
+    def __init__(self, activations: tuple[Activation, ...]) -> None:
         self.activations = activations
-        self.words: dict[tuple[Any, int], Array] = {}
-        self.places: list[tuple[Any, int]] = []
-        seen: dict[Any, int] = {}
-        for activation, width in zip(activations, widths, strict=True):
-            kind = (width, activation == "relu")
-            self.places.append((kind, seen.get(kind, 0)))
-            seen[kind] = seen.get(kind, 0) + 1
+        self.words: dict[tuple[bool, int], Array] = {}
+        self.places: dict[int, list[tuple[tuple[bool, int], int]]] = {}
+        self.count = {True: 0, False: 0}
 
     def activate(self, layer: int, z: Array) -> Array:
-        """The activation; its slope is kept."""
-        word, shift = self._place(layer)
-        activation = self.activations[layer]
-        if activation == "relu":
-            code = jnp.where(z > 0.0, jnp.int32(1 << shift), jnp.int32(0))
-            value = jnp.maximum(z, 0.0)
+        """The activation of the layer's next chunk; its slope is kept."""
+        value, slope = self._both(layer, z)
+        exact = self.activations[layer] == "relu"
+        per_word, bits = (32, 1) if exact else (4, 8)
+        word, shift = (exact, self.count[exact] // per_word), self.count[exact] % per_word * bits
+        self.count[exact] += 1
+        self.places.setdefault(layer, []).append((word, shift))
+        if exact:
+            code = jnp.where(z > 0.0, jnp.int32(_signed(1 << shift)), jnp.int32(0))
         else:
-            if activation == "silu":
-                gate = 0.5 * jnp.tanh(0.5 * z) + 0.5
-                value = z * gate
-                slope = gate + value * (1.0 - gate)
-            else:
-                value = jnp.tanh(z)
-                slope = 1.0 - value * value
             # Adding 2²³ leaves the nearest integer in the low bits.
             scaled = (slope - self.low) * (255.0 / (self.high - self.low)) + 2.0**23
             code = (lax.bitcast_convert_type(scaled, jnp.int32) & 255) << shift
-        self.words[word] = self.words[word] | code if word in self.words else code
+        code = self.words[word] | code if word in self.words else code
+        # A barrier, or the compiler sees through the packing and keeps every slope in a register of its own.
+        self.words[word] = lax.optimization_barrier(code)
         return value
 
-    def of(self, layer: int) -> Array:
-        """The slope that was kept."""
-        word, shift = self._place(layer)
+    def at_once(self, layer: int, z: Array) -> Array:
+        """The slope of a chunk that needs no keeping."""
+        return jnp.where(z > 0.0, 1.0, 0.0) if self.activations[layer] == "relu" else self._both(layer, z)[1]
+
+    def apply(self, layer: int, chunk: int, g: Array) -> Array:
+        """g · the slope that was kept."""
+        word, shift = self.places[layer][chunk]
         if self.activations[layer] == "relu":
-            return jnp.where((self.words[word] & (1 << shift)) == 0, 0.0, 1.0)
-        code = lax.shift_right_logical(self.words[word], shift) & 255
+            return jnp.where((self.words[word] & jnp.int32(_signed(1 << shift))) == 0, 0.0, g)
+        code = lax.shift_right_logical(self.words[word], jnp.int32(shift)) & 255
         number = lax.bitcast_convert_type(code | 0x4B000000, jnp.float32) - 2.0**23
-        return number * ((self.high - self.low) / 255.0) + self.low
+        return g * (number * ((self.high - self.low) / 255.0) + self.low)
 
-    def apply(self, layer: int, g: Array) -> Array:
-        """g · slope."""
-        if self.activations[layer] == "relu":
-            word, shift = self._place(layer)
-            return jnp.where((self.words[word] & (1 << shift)) == 0, 0.0, g)
-        return g * self.of(layer)
+    def _both(self, layer: int, z: Array) -> tuple[Array, Array]:
+        match self.activations[layer]:
+            case "relu":
+                return jnp.maximum(z, 0.0), z
+            case "silu":
+                gate = 0.5 * jnp.tanh(0.5 * z) + 0.5
+                value = z * gate
+                return value, gate + value * (1.0 - gate)
+            case "tanh":
+                value = jnp.tanh(z)
+                return value, 1.0 - value * value
 
-    def _place(self, layer: int) -> tuple[tuple[Any, int], int]:
-        kind, index = self.places[layer]
-        per_word, bits = (32, 1) if kind[1] else (4, 8)
-        return (kind, index // per_word), index % per_word * bits
 
-
-def _plan(chains: Chains, moves: Moves, widths: list[int], slots: int | None, interpret: bool) -> _Plan:
+def _plan(chains: Chains, moves: Moves, widths: list[int], tuning: Tuning) -> _Program:
+    """What stays in shared memory, and how the rest is cut up to come by."""
     layers = range(len(chains.weights))
     resident = tuple(i for i in layers if i == 0 or min(widths[i : i + 2]) <= 64)
-    streamed = tuple(i for i in layers if i not in resident)
     width = widths[-1]
-    parts = -(-width // 80)
-    size = _fill(-(-width // parts))
-    slices = tuple((first, min(size, width - first)) for first in range(0, width, size))
-    held = sum(widths[i] * widths[i + 1] for i in resident) + GROUPS * ROWS * max(widths[1:])
-    if chains.anchor is not None:
-        held += widths[0] * widths[1]
-    room = (SHARED - 2048 - 2 * held) // (2 * size * max(widths[1:]))
-    return _Plan(
+    size = _fill(-(-width // -(-width // tuning.slice_rows)))
+    breadth = max(*widths, widths[0] * (2 if chains.anchor is None else 4))
+    held = sum(widths[i] * widths[i + 1] for i in resident) + GROUPS * ROWS * breadth
+    held += widths[0] * widths[1] if chains.anchor is not None else 0
+    return _Program(
         tuple(widths),
         chains.activations,
         chains.entry,
         chains.anchor is not None,
         resident,
-        streamed,
-        slices,
-        min(8, room) if slots is None else slots,
+        tuple(i for i in layers if i not in resident),
+        tuple((first, min(size, width - first)) for first in range(0, width, size)),
+        tuning.slots or min(8, (SHARED // 2 - held) // (size * width)),
+        breadth,
         moves,
-        interpret,
+        tuning,
     )
 
 
-def _matrix(weight: Array, widths: list[int]) -> Array:
-    """A layer's weights as (below, above), filled up."""
-    below, above = widths
-    return _to(_to(weight, 1, above), 2, below).swapaxes(1, 2).astype(jnp.bfloat16)
+def _columns(x: Array, chunk: int) -> Array:
+    return lax.slice(x, (0, chunk * CHUNK), (ROWS, (chunk + 1) * CHUNK))
 
 
-def _pieces(x: Array) -> tuple[Array, Array]:
-    """bf16 keeps three digits of a state; a second number for the rest keeps five."""
-    coarse = x.astype(jnp.bfloat16)
-    return coarse, (x - coarse.astype(jnp.float32)).astype(jnp.bfloat16)
+def _signed(bits: int) -> int:
+    return bits - (1 << 32) if bits >> 31 else bits
 
 
 def _clip(x: Array, most: float) -> Array:
@@ -428,10 +478,11 @@ def _arcsinh(x: Array) -> Array:
 
 
 def _fill(n: int) -> int:
-    return -(-n // _LANES) * _LANES
+    return -(-n // CHUNK) * CHUNK
 
 
 def _to(a: Array, axis: int, count: int, fill: float = 0.0) -> Array:
+    """Fill up an axis to this length."""
     widths = [(0, 0)] * a.ndim
     widths[axis] = (0, count - a.shape[axis])
     return jnp.pad(a, widths, constant_values=fill)
