@@ -316,13 +316,13 @@ class _Worker:
 
         def products(total: Any) -> Array:
             plgpu.commit_smem()
-            for i, (first, size) in enumerate(program.slices):
-                plgpu.barrier_wait(self.full.at[slots[i]])
-                side, weight = self.operand.at[:, pl.ds(first, size)], self.ring.at[slots[i], pl.ds(0, size)]
-                plgpu.wgmma(total, side, weight)
-                if i:
-                    plgpu.wgmma_wait(1)
-                    plgpu.barrier_arrive(self.empty.at[slots[i - 1]])
+            for slot in slots:
+                plgpu.barrier_wait(self.full.at[slot])
+            for slot, (first, size) in zip(slots, program.slices, strict=True):
+                plgpu.wgmma(total, self.operand.at[:, pl.ds(first, size)], self.ring.at[slot, pl.ds(0, size)])
+            for after, slot in enumerate(slots[:-1], start=1):
+                plgpu.wgmma_wait(len(slots) - after)
+                plgpu.barrier_arrive(self.empty.at[slot])
             return total[...]
 
         total = pl.run_scoped(products, plgpu.ACC((ROWS, program.widths[-1]), jnp.float32))
