@@ -6,6 +6,7 @@ makes sense: it runs the kernels in Pallas' interpret mode, to see that this scr
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from collections.abc import Callable
@@ -17,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mcetm.kernels import chains as plain
-from mcetm.kernels import hopper, tiles
+from mcetm.kernels import tiles
 from mcetm.kernels.chains import Anchor, Chains, Moves
 from record import record
 
@@ -27,11 +28,15 @@ SIZES = {"train": (4, 2)} if SMALL else {"train": (256, 10), "rollout": (50_000,
 FLOP_PER_STATE = STEPS * 2 * 2 * ((2 * DIM + 6) * WIDTH + (DEPTH - 1) * WIDTH**2 + WIDTH)
 """Of the network as it is written, forward and back: what no cleverness or padding changes."""
 
+CHECKED = (16, 4) if SMALL else (512, 8)
+"""Rows and samples of the problems on which accuracy and moments are measured."""
+
 Sampler = Callable[..., Any]
+ALL = ("accuracy", "anchored", "moments", *SIZES)
 
 
-def variants() -> dict[str, Sampler]:
-    """The samplers to compare."""
+def variants() -> dict[str, tuple[Sampler, tuple[str, ...]]]:
+    """The samplers to compare, and what is measured of each; those that matter most come first."""
 
     def plain_at(precision: str) -> Sampler:
         def run(chains: Chains, moves: Moves, *, key: jax.Array) -> jax.Array:
@@ -41,32 +46,32 @@ def variants() -> dict[str, Sampler]:
         return run
 
     def on_hopper(**settings: Any) -> Sampler:
-        tuning = hopper.Tuning(**settings)
-        return lambda chains, moves, *, key: hopper.sample(chains, moves, tuning, key=key)
+        def run(chains: Chains, moves: Moves, *, key: jax.Array) -> jax.Array:
+            from mcetm.kernels import hopper  # not every JAX has its backend
+
+            return hopper.sample(chains, moves, hopper.Tuning(**settings), key=key)
+
+        return run
 
     def on_tiles(**settings: Any) -> Sampler:
         tiling = tiles.Tiling(interpret=SMALL, **settings)
         return lambda chains, moves, *, key: tiles.sample(chains, moves, tiling, key=key)
 
-    found: dict[str, Sampler] = {
-        "plain float32": plain_at("highest"),
-        "plain tf32": plain_at("tensorfloat32"),
-        "plain bf16": plain_at("BF16_BF16_F32"),
+    found: dict[str, tuple[Sampler, tuple[str, ...]]] = {}
+    if not SMALL:
+        found["hopper float16"] = on_hopper(), ALL
+    found |= {
+        "plain float32": (plain_at("highest"), ("accuracy", "anchored", "train")),
+        "plain tf32": (plain_at("tensorfloat32"), ("accuracy", *SIZES)),
+        "plain bf16": (plain_at("BF16_BF16_F32"), ("accuracy", *SIZES)),
     }
     if not SMALL:
         found |= {
-            "hopper float16": on_hopper(),
-            "hopper bfloat16": on_hopper(operands="bfloat16"),
-            "hopper float16 slices of 112": on_hopper(slice_rows=112),
-            "hopper float16 slices of 48": on_hopper(slice_rows=48),
-            "hopper float16 3 slots": on_hopper(slots=3),
+            "hopper bfloat16": (on_hopper(operands="bfloat16"), ("accuracy", "anchored", "rollout")),
+            "hopper float16 slices of 112": (on_hopper(slice_rows=112), ("rollout",)),
+            "hopper float16 slices of 48": (on_hopper(slice_rows=48), ("rollout",)),
         }
-    found["triton bf16 tile 64"] = on_tiles(tile=64)
-    if not SMALL:
-        found |= {
-            "triton bf16 tile 128": on_tiles(tile=128),
-            "triton bf16 tile 64 blocks of 256": on_tiles(tile=64, blocks=(256,)),
-        }
+    found["triton bf16 tile 64"] = on_tiles(tile=64), ("accuracy", "train")
     return found
 
 
@@ -76,21 +81,33 @@ def main() -> None:
     ceiling = _ceiling()
     result["ceiling_tflops"] = round(ceiling, 1)
     result["flop_per_next_state"] = FLOP_PER_STATE
-    chosen = {name: run for name, run in variants().items() if _wanted(name)}
-    checks = {"plain_energy": _chains(64, 4, scale=1.0), "anchored": _chains(64, 4, anchored=True)}
+    checks = {"accuracy": _chains(*CHECKED), "anchored": _chains(*CHECKED, anchored=True)}
     exact = {name: _exact(chains) for name, chains in checks.items()}
-    for name, run in chosen.items():
-        began, line = time.perf_counter(), {}
-        try:
-            line["accuracy"] = {c: _accuracy(run, checks[c], exact[c]) for c in checks}
-            line["moments"] = _moments(run)
-            for size, (rows, samples) in SIZES.items():
-                line[size] = _speed(run, rows, samples, ceiling)
-        except Exception as error:  # noqa: BLE001 (one failing variant must not lose the others)
-            line["error"] = f"{type(error).__name__}: {str(error)[:300]}"
-        line["took_s"] = round(time.perf_counter() - began, 1)
+    with jax.default_matmul_precision("highest"):
+        reference = _law(plain.sample)
+    print("ceiling", result["ceiling_tflops"], "TFLOP/s", file=sys.stderr, flush=True)
+    for name, (run, measured) in variants().items():
+        if not _wanted(name):
+            continue
+        jitted, line = eqx.filter_jit(run), {}
+        for what in measured:
+            began = time.perf_counter()
+            try:
+                if what in checks:
+                    line[what] = _accuracy(jitted, checks[what], exact[what])
+                elif what == "moments":
+                    line[what] = _moments(_law(jitted), reference)
+                else:
+                    line[what] = _speed(jitted, *SIZES[what], ceiling)
+            except Exception as error:  # one failing variant must not lose the others
+                line[what] = f"{type(error).__name__}: {str(error)[:300]}"
+            print(
+                f"{name}, {what} ({time.perf_counter() - began:.1f} s):",
+                line[what],
+                file=sys.stderr,
+                flush=True,
+            )
         result[name] = line
-        print(name, line, file=sys.stderr, flush=True)
     record("sampler", result)
 
 
@@ -99,17 +116,15 @@ def _wanted(name: str) -> bool:
     return "--only" not in sys.argv or sys.argv[sys.argv.index("--only") + 1] in name
 
 
-def _chains(rows: int, samples: int, *, anchored: bool = False, scale: float = 1.0, noise: float = 0.0) -> Chains:
+def _chains(rows: int, samples: int, *, anchored: bool = False, noise: float = 0.0) -> Chains:
     """Random networks as steep as trained ones: gradients of about 1 in units of the data's spread."""
     keys = iter(jax.random.split(jax.random.key(0), 32))
     draw = lambda *shape: jax.random.normal(next(keys), shape)  # noqa: E731
     widths = [DIM, *[WIDTH] * DEPTH]
-    gain = 1.4 * scale
     return Chains(
         start=draw(MEMBERS, rows, samples, DIM),
         weights=tuple(
-            gain * draw(MEMBERS, above, below) / np.sqrt(below)
-            for below, above in zip(widths[:-1], widths[1:], strict=True)
+            1.4 * draw(MEMBERS, above, below) / np.sqrt(below) for below, above in itertools.pairwise(widths)
         ),
         biases=tuple(0.1 * draw(MEMBERS, WIDTH) for _ in range(DEPTH)),
         last=draw(MEMBERS, WIDTH) / np.sqrt(WIDTH),
@@ -142,7 +157,7 @@ def _exact(chains: Chains) -> np.ndarray:
 
 def _accuracy(run: Sampler, chains: Chains, exact: np.ndarray) -> dict[str, float]:
     """Distance of the last points from float64's, in units of the distance travelled."""
-    end = np.asarray(eqx.filter_jit(run)(chains, _moves(), key=jax.random.key(1)), np.float64)
+    end = np.asarray(run(chains, _moves(), key=jax.random.key(1)), np.float64)
     travelled = np.sqrt(((exact - np.asarray(chains.start)) ** 2).mean())
     error = np.abs(end - exact)
     digits = lambda e: float(f"{e / travelled:.2g}")  # noqa: E731
@@ -153,30 +168,23 @@ def _accuracy(run: Sampler, chains: Chains, exact: np.ndarray) -> dict[str, floa
     }
 
 
-def _moments(run: Sampler) -> dict[str, float]:
-    """Differences from plain float32 in mean and spread of the last points, in standard errors.
-
-    All rows of a member share start and context, so that its chains are independent draws of one law.
-    """
-    rows, samples = (16, 4) if SMALL else (512, 8)
-    chains = _chains(1, 1, noise=1.0)
-    repeat = lambda a, n: jnp.repeat(a, n, axis=1)  # noqa: E731
+def _law(run: Sampler) -> np.ndarray:
+    """Last points of chains with noise; all of a member share start and context: draws of one law."""
+    chains = _chains(*CHECKED)
+    first = lambda a: jnp.broadcast_to(a[:, :1], a.shape)  # noqa: E731
     chains = eqx.tree_at(
         lambda c: (c.start, c.context, c.noise),
         chains,
-        (
-            jnp.broadcast_to(chains.start, (MEMBERS, rows, samples, DIM)),
-            repeat(chains.context, rows),
-            jnp.ones(samples),
-        ),
+        (first(chains.start[:, :, :1] + 0 * chains.start), first(chains.context), jnp.ones(CHECKED[1])),
     )
-    reference = variants()["plain float32"]
-    ends = [
-        np.asarray(eqx.filter_jit(f)(chains, _moves(), key=jax.random.key(k)), np.float64)
-        .reshape(MEMBERS, rows * samples, DIM)
-        for f, k in ((run, 2), (reference, 3))
-    ]
-    n = rows * samples
+    seed = 3 if run is plain.sample else 2
+    end = eqx.filter_jit(run)(chains, _moves(), key=jax.random.key(seed))
+    return np.asarray(end, np.float64).reshape(MEMBERS, -1, DIM)
+
+
+def _moments(ours: np.ndarray, theirs: np.ndarray) -> dict[str, float]:
+    """Differences in mean and variance, in standard errors: about 1 where the laws are equal."""
+    ends, n = (ours, theirs), ours.shape[1]
     mean = [e.mean(axis=1) for e in ends]
     var = [e.var(axis=1) for e in ends]
     fourth = [((e - e.mean(axis=1, keepdims=True)) ** 4).mean(axis=1) for e in ends]
@@ -189,12 +197,11 @@ def _moments(run: Sampler) -> dict[str, float]:
     }
 
 
-def _speed(run: Sampler, rows: int, samples: int, ceiling: float) -> dict[str, float]:
+def _speed(run: Any, rows: int, samples: int, ceiling: float) -> dict[str, float]:
     """Median and spread of the time of one call, compilation apart."""
     chains, moves = _chains(rows, samples, noise=1.0), _moves()
-    jitted = eqx.filter_jit(run)
     began = time.perf_counter()
-    compiled = jitted.lower(chains, moves, key=jax.random.key(0)).compile()
+    compiled = run.lower(chains, moves, key=jax.random.key(0)).compile()
     compile_s = time.perf_counter() - began
     times = []
     for i in range(2 + (3 if rows > 1000 else 10)):
@@ -222,9 +229,7 @@ def _ceiling() -> float:
     product = jax.jit(jnp.dot)
     product(a, b).block_until_ready()
     began = time.perf_counter()
-    for _ in range(10):
-        c = product(a, b)
-    c.block_until_ready()
+    jax.block_until_ready([product(a, b) for _ in range(10)])
     return 10 * 2 * size**3 / (time.perf_counter() - began) / 1e12
 
 

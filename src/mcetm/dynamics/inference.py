@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
+from mcetm.dynamics import fused
 from mcetm.dynamics.energy import AnchoredEnergy, Energy
 from mcetm.dynamics.gaussian import GaussianEnsemble
 from mcetm.dynamics.langevin import Langevin
@@ -79,6 +80,9 @@ class EnergyEnsemble(eqx.Module):
         factors = jnp.array(
             [self.config.noise_factors[j % len(self.config.noise_factors)] for j in range(count)]
         )
+        run = fused.sampler(self)
+        if run is not None:
+            return Samples(*fused.draw(self, obs, action, factors, keys, run))
 
         def of_member(member: Energy, keys: Key[Array, " samples"]) -> tuple[Array, Array]:
             draw = lambda k, factor: self._draw(member, obs, action, factor, key=k)  # noqa: E731

@@ -19,8 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-Activation = Literal["relu", "silu", "tanh"]
-_ACTIVATIONS = {"relu": jax.nn.relu, "silu": jax.nn.silu, "tanh": jnp.tanh}
+Activation = Literal["relu", "silu", "gelu", "tanh"]
+_ACTIVATIONS = {"relu": jax.nn.relu, "silu": jax.nn.silu, "gelu": jax.nn.gelu, "tanh": jnp.tanh}
 
 
 class Anchor(eqx.Module):
@@ -29,7 +29,7 @@ class Anchor(eqx.Module):
     arcsinh(ρ) is one more input of the first layer.
     """
 
-    weight: Float[Array, "members width dim"]
+    weight: Float[Array, "members _ dim"]
     mean: Float[Array, "members rows dim"]
     spread: Float[Array, "members rows dim"]
 
@@ -38,12 +38,12 @@ class Chains(eqx.Module):
     """Where chains start, and the energies they run under; one network per member, one context per row."""
 
     start: Float[Array, "members rows samples dim"]
-    weights: tuple[Float[Array, "members above below"], ...]
-    """Of the hidden layers, from x upwards."""
-    biases: tuple[Float[Array, "members above"], ...]
+    weights: tuple[Float[Array, "members _ _"], ...]
+    """Of the hidden layers, from x upwards, as (above, below)."""
+    biases: tuple[Float[Array, "members _"], ...]
     """Of the hidden layers; where the context enters, it holds the bias already."""
-    last: Float[Array, "members width"]
-    context: Float[Array, "members rows above"]
+    last: Float[Array, "members _"]
+    context: Float[Array, "members rows _"]
     noise: Float[Array, " samples"]
     """Factor on the noise of each sample."""
     unit: Float[Array, "members rows dim"] | None
@@ -75,7 +75,7 @@ class Moves:
 
 def sample(chains: Chains, moves: Moves, *, key: PRNGKeyArray) -> Float[Array, "members rows samples dim"]:
     """The last points of all chains: the reference that the fused samplers are held against."""
-    members, rows, samples, dim = chains.start.shape
+    members, rows, _, dim = chains.start.shape
     unit = jnp.ones((members, rows, dim), chains.start.dtype) if chains.unit is None else chains.unit
     anchor = ()
     if chains.anchor is not None:

@@ -1,13 +1,14 @@
 """The fused sampler for Hopper GPUs, through Pallas' Mosaic backend: 128 chains to a multiprocessor.
 
 Two warpgroups compute, 64 chains each; a third feeds them weights through a ring in shared memory. States and
-slopes stay in registers, activations in shared memory; device memory sees the last states only. docs/kernels.md
-explains the parts.
+slopes stay in registers, activations in shared memory; device memory sees the last states only.
+docs/kernels.md explains the parts.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,10 +27,12 @@ ROWS = 64
 GROUPS = 2
 """Warpgroups that compute."""
 CHUNK = 16
-"""Columns that are worked on at a time, and of a tile in shared memory: widths are filled up to a multiple."""
+"""Columns worked on at a time, and of a tile in shared memory: widths are filled up to a multiple."""
 SHARED = 226 * 1024
 """Bytes of shared memory that a program may plan with."""
 _SWIZZLE = 2 * CHUNK
+_SMALL = 64
+"""Layers this narrow stay in shared memory."""
 _WGMMA = plgpu.Layout.WGMMA
 
 
@@ -38,13 +41,19 @@ class Tuning:
     """How the work is done; none of it changes the result beyond rounding."""
 
     operands: Literal["float16", "bfloat16"] = "float16"
-    """Of matrix products. float16 is eight times as fine; its range is wide enough for standardised inputs."""
+    """Of matrix products. float16 is eight times as fine, and wide enough for standardised inputs."""
     slots: int | None = None
     """Of the ring; as many as fit by default."""
     slice_rows: int = 80
     """Rows of a streamed matrix that fill a slot, at most."""
     interpret: Any = None
     """Parameters of Pallas' interpreter for machines without a GPU."""
+
+
+def serves(widths: Sequence[int], dim: int) -> bool:
+    """Whether chains of `dim` numbers under layers of these widths fit into registers and shared memory."""
+    filled = {_fill(width) for width in widths}
+    return len(widths) > 1 and len(filled) == 1 and _SMALL < max(filled) <= 208 and dim <= 48
 
 
 def sample(
@@ -74,8 +83,15 @@ def sample(
         "unit": per_row(jnp.ones((members, rows, dim)) if chains.unit is None else chains.unit),
         "noise": _to(jnp.tile(chains.noise, rows), 0, tiles * ROWS * GROUPS),
         "context": per_row(chains.context),
-        "biases": [_to(bias, 1, width) for bias, width in zip(chains.biases, widths[1:], strict=True)],
-        "last": _to(chains.last, 1, widths[-1]),
+        # One array: of two, a program would have to keep two addresses.
+        "vectors": jnp.concatenate(
+            [
+                *[_to(bias, 1, width) for bias, width in zip(chains.biases, widths[1:], strict=True)],
+                _to(chains.last, 1, widths[-1]),
+                *[jnp.tile(_to(edge, 0, widths[0]), (members, 1)) for edge in chains.box or ()],
+            ],
+            axis=1,
+        ),
         "factors": jnp.asarray(moves.factors(), jnp.float32),
         "seed": key_words(key),
         "resident": [upward[layer] for layer in program.resident],
@@ -86,8 +102,6 @@ def sample(
             axis=1,
         ),
     }
-    if chains.box is not None:
-        inputs["box"] = [_to(edge, 0, widths[0]) for edge in chains.box]
     if chains.anchor is not None:
         inputs["mean"] = per_row(chains.anchor.mean)
         inputs["spread"] = per_row(chains.anchor.spread, 1.0)
@@ -118,6 +132,7 @@ class _Program:
     activations: tuple[Activation, ...]
     entry: int
     anchored: bool
+    boxed: bool
     resident: tuple[int, ...]
     """Layers whose weights stay in shared memory."""
     streamed: tuple[int, ...]
@@ -234,9 +249,9 @@ class _Worker:
             if moves.move_clip is not None:
                 delta = _clip(delta, moves.move_clip)
             to = x[i] + unit * delta
-            if "box" in self.refs:
-                low, high = (self.alike(edge.at[at]) for edge in self.refs["box"])
-                to = jnp.minimum(jnp.maximum(to, low), high)
+            if self.program.boxed:
+                to = jnp.maximum(to, self.alike("low", i))
+                to = jnp.minimum(to, self.alike("high", i))
             moved.append(to)
         return tuple(moved)
 
@@ -284,12 +299,11 @@ class _Worker:
                 if layer == program.entry:
                     chunk = chunk + self.mine("context", at)
                 else:
-                    chunk = chunk + self.alike(self.refs["biases"][layer].at[self.member, at])
+                    chunk = chunk + self.alike(layer, i)
                 if layer < top:
                     self.put(i, jnp.minimum(slopes.activate(layer, chunk), self.program.largest))
                 else:
-                    last = self.alike(self.refs["last"].at[self.member, at])
-                    self.put(i, last * slopes.at_once(layer, chunk))
+                    self.put(i, self.alike("last", i) * slopes.at_once(layer, chunk))
         for layer in range(top, 0, -1):
             g = self.through(layer, step, part, down=True)
             for i in reversed(range(widths[layer] // CHUNK)):
@@ -325,7 +339,7 @@ class _Worker:
                 plgpu.barrier_arrive(self.empty.at[slot])
             return total[...]
 
-        total = pl.run_scoped(products, plgpu.ACC((ROWS, program.widths[-1]), jnp.float32))
+        total = pl.run_scoped(products, plgpu.WGMMAAccumulatorRef((ROWS, program.widths[-1]), jnp.float32))
         plgpu.barrier_arrive(self.empty.at[slots[-1]])
         return total
 
@@ -343,7 +357,7 @@ class _Worker:
                 plgpu.wgmma(total, a, plgpu.transpose_ref(b, (1, 0)) if down else b)
             return total[...]
 
-        return pl.run_scoped(products, plgpu.ACC((ROWS, width), jnp.float32))
+        return pl.run_scoped(products, plgpu.WGMMAAccumulatorRef((ROWS, width), jnp.float32))
 
     def put(self, chunk: int, value: Array) -> None:
         """A chunk of the next product's operand."""
@@ -363,9 +377,14 @@ class _Worker:
         """Some columns of this group's rows of an input."""
         return self.load(self.refs[name].at[self.member, self.rows, columns])
 
-    def alike(self, ref: Any) -> Array:
-        """A chunk that is the same for all chains."""
-        return lax.broadcast_in_dim(self.load(ref, _WGMMA.reduce(0)), (ROWS, CHUNK), [1])
+    def alike(self, name: Any, chunk: int) -> Array:
+        """A chunk of a vector that is the same for all chains: a layer's bias, or one with a name."""
+        widths = self.program.widths
+        order = [*range(len(widths) - 1), "last", "low", "high"]
+        lengths = [*widths[1:], widths[-1], widths[0], widths[0]]
+        at = sum(lengths[: order.index(name)]) + chunk * CHUNK
+        vector = self.load(self.refs["vectors"].at[self.member, pl.ds(at, CHUNK)], _WGMMA.reduce(0))
+        return lax.broadcast_in_dim(vector, (ROWS, CHUNK), [1])
 
     def load(self, ref: Any, layout: Any = _WGMMA) -> Array:
         """From device memory (or its cache), laid out as tensor cores have it."""
@@ -377,8 +396,8 @@ class _Worker:
 class _Slopes:
     """The activations' slopes, kept for the way down in as few registers as can be.
 
-    A slope of ReLU takes one bit and is exact; of the others, eight bits are as fine as bf16 is near 1. Chunks
-    of all layers share words.
+    A slope of ReLU takes one bit and is exact; of the others, eight bits are as fine as bf16 is near 1.
+    Chunks of all layers share words.
     """
 
     low, high = -0.1, 1.1
@@ -413,7 +432,7 @@ class _Slopes:
         return jnp.where(z > 0.0, 1.0, 0.0) if self.activations[layer] == "relu" else self._both(layer, z)[1]
 
     def apply(self, layer: int, chunk: int, g: Array) -> Array:
-        """g · the slope that was kept."""
+        """G · the slope that was kept."""
         word, shift = self.places[layer][chunk]
         if self.activations[layer] == "relu":
             return jnp.where((self.words[word] & jnp.int32(_signed(1 << shift))) == 0, 0.0, g)
@@ -432,26 +451,33 @@ class _Slopes:
             case "tanh":
                 value = jnp.tanh(z)
                 return value, 1.0 - value * value
+            case other:
+                raise ValueError(f"This sampler does not know {other}.")
 
 
 def _plan(chains: Chains, moves: Moves, widths: list[int], tuning: Tuning) -> _Program:
     """What stays in shared memory, and how the rest is cut up to come by."""
     layers = range(len(chains.weights))
-    resident = tuple(i for i in layers if i == 0 or min(widths[i : i + 2]) <= 64)
+    resident = tuple(i for i in layers if i == 0 or min(widths[i : i + 2]) <= _SMALL)
     width = widths[-1]
     size = _fill(-(-width // -(-width // tuning.slice_rows)))
     breadth = max(*widths, widths[0] * (2 if chains.anchor is None else 4))
     held = sum(widths[i] * widths[i + 1] for i in resident) + GROUPS * ROWS * breadth
     held += widths[0] * widths[1] if chains.anchor is not None else 0
+    slices = tuple((first, min(size, width - first)) for first in range(0, width, size))
+    slots = tuning.slots or min(8, (SHARED // 2 - held) // (size * width))
+    if slots < len(slices):  # it would wait for ever: a product begins when all its slices are there
+        raise ValueError(f"A ring of {slots} slots cannot hold the {len(slices)} slices of a matrix.")
     return _Program(
         tuple(widths),
         chains.activations,
         chains.entry,
         chains.anchor is not None,
+        chains.box is not None,
         resident,
         tuple(i for i in layers if i not in resident),
-        tuple((first, min(size, width - first)) for first in range(0, width, size)),
-        tuning.slots or min(8, (SHARED // 2 - held) // (size * width)),
+        slices,
+        slots,
         breadth,
         moves,
         tuning,

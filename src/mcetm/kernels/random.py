@@ -15,7 +15,7 @@ _PARITY = 0x1BD11BDA
 
 def threefry(
     key: tuple[Array, Array], counter: tuple[Array, Array], rounds: int = 13
-) -> tuple[UInt32[Array, "..."], UInt32[Array, "..."]]:
+) -> tuple[UInt32[Array, ...], UInt32[Array, ...]]:
     """Threefry-2x32 (Salmon et al., 2011): two words for every counter.
 
     JAX uses 20 rounds; 13 is what the authors recommend where speed matters, and passes their batteries too.
@@ -45,7 +45,7 @@ _TAILS = (
 )  # fmt: skip
 
 
-def normal(bits: UInt32[Array, "..."]) -> Float[Array, "..."]:
+def normal(bits: UInt32[Array, ...]) -> Float[Array, ...]:
     """Standard normals, one per word: √2 · erfinv of a uniform number in (−1, 1), as `jax.random.normal`."""
     # 23 bits, moved to the middle of their cell so that ±1 cannot occur.
     signed = (bits >> jnp.uint32(9)).astype(jnp.int32).astype(jnp.float32)

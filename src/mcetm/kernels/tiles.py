@@ -1,8 +1,7 @@
 """The fused sampler through Pallas' Triton backend: a tile of chains runs all its steps in one program.
 
 A program holds the states of its tile in registers, reads the weights from the L2 cache at every step and
-writes nothing but the last states. Each matrix product runs on tensor cores with float32 sums. docs/kernels.md
-explains the parts.
+writes nothing but the last states. Kept for comparison: `hopper` is the sampler in use.
 """
 
 from __future__ import annotations
@@ -62,9 +61,10 @@ def sample(
     # Where unit is 0, nothing ever moves: this holds the columns that only fill up.
     unit = per_row(jnp.ones((members, rows, dim)) if chains.unit is None else chains.unit)
     noise = _rows_to(jnp.tile(chains.noise, rows)[None, :, None], tiles * tiling.tile)[0]
-    layers = len(chains.weights)
     blocks = [
-        _blocks(weight.shape[1], tiling.blocks) if weight.shape[1] > _SMALL else (_power_of_two(weight.shape[1]),)
+        _blocks(weight.shape[1], tiling.blocks)
+        if weight.shape[1] > _SMALL
+        else (_power_of_two(weight.shape[1]),)
         for weight in chains.weights
     ]
     widths = [columns, *[sum(b) for b in blocks]]
@@ -109,7 +109,10 @@ def sample(
         "seed": whole(inputs["seed"]),
         "page": whole(inputs["page"]),
         "box": [whole(edge) for edge in inputs.get("box", [])],
-        **{name: jax.tree.map(of_member, inputs[name]) for name in ("context", "last", "upward", "downward", "biases")},
+        **{
+            name: jax.tree.map(of_member, inputs[name])
+            for name in ("context", "last", "upward", "downward", "biases")
+        },
     }
     if chains.anchor is not None:
         specs["anchor"] = {
@@ -130,7 +133,6 @@ def sample(
         compiler_params=_parameters(tiling),
         name="langevin",
     )(*[inputs[name] for name in names])
-    assert layers == len(blocks)
     return end[:, :count, :dim].reshape(chains.start.shape)
 
 
@@ -184,24 +186,25 @@ class _Program:
     def gradient(self, refs: dict[str, Any], x: Array, row: Array) -> Array:
         """∂E/∂x: up through the layers, then down with the slopes met on the way."""
         slopes = _Slopes(self.activations, self.blocks)
-        anchor = refs.get("anchor")
-        residual = None if anchor is None else (x - anchor["mean"][...]) / anchor["spread"][...]
+        anchor: Any = refs.get("anchor")
+        residual: Any = (
+            None if anchor is None else (x - refs["anchor"]["mean"][...]) / refs["anchor"]["spread"][...]
+        )
         h: list[Array] = [x]
         edges = (0, x.shape[1])
         for layer, blocks in enumerate(self.blocks):
             up, above, raised = refs["upward"][layer], _edges(blocks), []
             for block, width in enumerate(blocks):
                 at = pl.ds(above[block], width)
-                if layer == self.entry:
-                    z = refs["context"][row, at]
-                else:
-                    z = refs["biases"][layer][at][None]
+                z = refs["context"][row, at] if layer == self.entry else refs["biases"][layer][at][None]
                 for below, part in enumerate(h):
                     for piece in self._pieces(part) if layer == 0 else (part,):
-                        z = z + self.tiling.dot(piece, up[refs["page"], pl.ds(edges[below], part.shape[1]), at])
+                        z = z + self.tiling.dot(
+                            piece, up[refs["page"], pl.ds(edges[below], part.shape[1]), at]
+                        )
                 if residual is not None and layer == 0:
                     for piece in self._pieces(_arcsinh(residual)):
-                        z = z + self.tiling.dot(piece, anchor["upward"][refs["page"], :, at])
+                        z = z + self.tiling.dot(piece, refs["anchor"]["upward"][refs["page"], :, at])
                 raised.append(slopes.activate(layer, block, z).astype(self.tiling.dtype))
             h, edges = raised, above
         top = len(self.blocks) - 1
@@ -209,23 +212,33 @@ class _Program:
         g = [last[pl.ds(at[b], n)][None] * slopes.of(top, b) for b, n in enumerate(self.blocks[top])]
         for layer in range(top, 0, -1):
             g = [
-                self._down(g, refs["page"], refs["downward"][layer], self.blocks[layer], b, self.blocks[layer - 1])
+                self._down(
+                    g, refs["page"], refs["downward"][layer], self.blocks[layer], b, self.blocks[layer - 1]
+                )
                 * slopes.of(layer - 1, b)
                 for b in range(len(self.blocks[layer - 1]))
             ]
         columns = (x.shape[1],)
         total = self._down(g, refs["page"], refs["downward"][0], self.blocks[0], 0, columns)
         if residual is not None:
-            through = self._down(g, refs["page"], anchor["downward"], self.blocks[0], 0, columns)
+            through = self._down(g, refs["page"], refs["anchor"]["downward"], self.blocks[0], 0, columns)
             slope = 1.0 / jnp.sqrt(residual * residual + 1.0)
-            total = total + (residual + through * slope) / anchor["spread"][...]
+            total = total + (residual + through * slope) / refs["anchor"]["spread"][...]
         return total
 
     def _down(
-        self, g: list[Array], page: Array, weight: Any, blocks: tuple[int, ...], block: int, below: tuple[int, ...]
+        self,
+        g: list[Array],
+        page: Array,
+        weight: Any,
+        blocks: tuple[int, ...],
+        block: int,
+        below: tuple[int, ...],
     ) -> Array:
         above, at = _edges(blocks), pl.ds(_edges(below)[block], below[block])
-        parts = [self.tiling.dot(part, weight[page, pl.ds(above[b], blocks[b]), at]) for b, part in enumerate(g)]
+        parts = [
+            self.tiling.dot(part, weight[page, pl.ds(above[b], blocks[b]), at]) for b, part in enumerate(g)
+        ]
         return sum(parts[1:], parts[0])
 
     def _pieces(self, x: Array) -> tuple[Array, ...]:
