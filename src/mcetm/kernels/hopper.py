@@ -117,7 +117,11 @@ def sample(
         scratch_types=program.scratch(),
         # Barriers at every store to shared memory are not needed: a warp writes those rows of the operand
         # that it alone reads, and `commit_smem` comes between.
-        compiler_params=plgpu.CompilerParams(approx_math=True, unsafe_no_auto_barriers=True),
+        compiler_params=plgpu.CompilerParams(
+            approx_math=True,
+            unsafe_no_auto_barriers=True,
+            lowering_semantics=plgpu.LoweringSemantics.Lane,  # JAX 0.11 has another default
+        ),
         **({} if tuning.interpret is None else {"interpret": tuning.interpret}),
     )
     return run(*leaves)[:, : rows * samples, :dim].reshape(chains.start.shape)
