@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
+from mcetm.dynamics import fused
 from mcetm.dynamics.energy import AnchoredEnergy, Energy
 from mcetm.dynamics.gaussian import GaussianEnsemble
 from mcetm.dynamics.langevin import Langevin
@@ -89,15 +90,27 @@ class EnergyEnsemble(eqx.Module):
         factors = jnp.array(
             [self.config.noise_factors[j % len(self.config.noise_factors)] for j in range(count)]
         )
+        run = fused.sampler(self)
+        if run is None:
+            states, energies = self._chains(obs, action, factors, keys)
+        else:
+            states, energies = fused.draw(self, obs, action, factors, keys, run)
+        return Samples(states, energies + self._offset(obs, action)[:, None])
+
+    def _chains(
+        self,
+        obs: Array,
+        action: Array,
+        factors: Float[Array, " samples"],
+        keys: Key[Array, "members samples"],
+    ) -> tuple[Float[Array, "members samples obs"], Float[Array, "members samples"]]:
+        """One chain for each key, and the energies they end at."""
 
         def of_member(member: Energy, keys: Key[Array, " samples"]) -> tuple[Array, Array]:
             draw = lambda k, factor: self._draw(member, obs, action, factor, key=k)  # noqa: E731
             return jax.vmap(draw)(keys, factors)
 
-        states, energies = eqx.filter_vmap(of_member, in_axes=(eqx.if_array(0), 0))(
-            frozen(self.members), keys
-        )
-        return Samples(states, energies + self._offset(obs, action)[:, None])
+        return eqx.filter_vmap(of_member, in_axes=(eqx.if_array(0), 0))(frozen(self.members), keys)
 
     def sample(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray

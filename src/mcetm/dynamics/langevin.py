@@ -52,12 +52,15 @@ class Langevin:
     move_clip: float | None = 0.5
     """Largest absolute component of a move (the paper's "delta clip")."""
 
-    def sizes(self) -> Float[Array, " steps"]:
+    def step_sizes(self) -> Float[np.ndarray, " steps"]:
         """All step sizes; a single step has size `first`."""
         # In double precision on the host: a device may divide so that the last share is not quite 1.
         share = np.arange(self.steps) / max(1, self.steps - 1)
-        sizes = (self.first - self.last) * (1.0 - share) ** self.power + self.last
-        return jnp.asarray(sizes, jnp.float32)
+        return (self.first - self.last) * (1.0 - share) ** self.power + self.last
+
+    def sizes(self) -> Float[Array, " steps"]:
+        """The same, on the device."""
+        return jnp.asarray(self.step_sizes(), jnp.float32)
 
     def __call__(
         self,

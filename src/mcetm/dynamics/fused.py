@@ -1,0 +1,262 @@
+"""The one place where models meet the fused sampler: an ensemble's chains as plain arrays, all rows at once.
+
+`draw` does for one (s, a) what `EnergyEnsemble.samples` does member by member and sample by sample. Under
+`vmap` its rows are gathered, so that one kernel runs them all. Where no kernel serves (another device,
+another network), `sampler` says so and the plain path runs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key, PRNGKeyArray
+
+from mcetm.dynamics.energy import AnchoredEnergy, PlainEnergy
+from mcetm.dynamics.langevin import Langevin
+from mcetm.dynamics.manifold import Autoencoder
+from mcetm.dynamics.space import Space
+from mcetm.kernels.chains import Anchor, Chains, Moves
+from mcetm.nn.mlp import MLP
+from mcetm.nn.scaling import frozen
+
+if TYPE_CHECKING:
+    from mcetm.dynamics.inference import EnergyEnsemble
+
+Sampler = Callable[..., Float[Array, "members rows samples dim"]]
+
+
+def sampler(model: EnergyEnsemble) -> Sampler | None:
+    """The kernel that serves this model on this machine, if there is one and it is asked for.
+
+    `MCETM_FUSED=on` asks: the kernel has not been measured on a GPU yet (docs/kernels.md).
+    """
+    if os.environ.get("MCETM_FUSED") != "on":
+        return None
+    if jax.default_backend() != "gpu" or not expressible(model):
+        return None
+    device = jax.devices()[0]
+    if not str(getattr(device, "compute_capability", "")).startswith("9."):
+        return None
+    try:
+        from mcetm.kernels import hopper
+    except ImportError:  # this version of JAX has no such backend
+        return None
+    network = _network(model.members)
+    widths = [layer.bias.shape[-1] for layer in network.layers[:-1]]
+    if not hopper.serves(widths, dim=model.space.box.low.shape[-1]):
+        return None
+    return hopper.sample
+
+
+def expressible(model: EnergyEnsemble) -> bool:
+    """Whether this model's chains are those of a network that `kernels.chains` knows."""
+    if not isinstance(model.members, (PlainEnergy, AnchoredEnergy)):
+        return False
+    below = None if model.config.latent is None else model.autoencoder
+    if below is not None and (
+        isinstance(model.members, AnchoredEnergy) or below.decoder.activation == "gelu"
+    ):
+        return False
+    return _network(model.members).activation != "gelu"
+
+
+def draw(
+    model: EnergyEnsemble,
+    obs: Float[Array, " obs"],
+    action: Float[Array, " action"],
+    noise: Float[Array, " samples"],
+    keys: Key[Array, "members samples"],
+    run: Sampler,
+) -> tuple[Float[Array, "members samples obs"], Float[Array, "members samples"]]:
+    """Next states of one row, a key each, and the energies they end at; `noise` is a factor per sample."""
+    config, space = model.config, model.space
+    members: Any = frozen(model.members)
+    over_members = lambda f, *axes: eqx.filter_vmap(f, in_axes=(eqx.if_array(0), *axes))  # noqa: E731
+
+    def starts(member: Any, keys: Key[Array, " samples"]) -> Array:
+        one = lambda k, n: model._start(member, obs, action, n, key=jax.random.split(k, 3)[0])  # noqa: E731
+        return jax.vmap(one)(keys, noise)
+
+    def energies(member: Any, x: Float[Array, "samples obs"]) -> Array:
+        return jax.vmap(lambda x: member(obs, action, space.leave(obs, x)))(x)
+
+    x = start = over_members(starts, 0)(members, keys)
+    latent_key, ambient_key = jax.random.split(jax.random.fold_in(keys[0, 0], 1))
+    if model.autoencoder is not None and config.latent is not None:
+        autoencoder = frozen(model.autoencoder)
+        each = lambda f: jax.vmap(jax.vmap(f))  # noqa: E731
+        decode = each(lambda z: space.box.clip(space.enter(obs, autoencoder.decode(z))))
+        z = each(lambda x: autoencoder.encode(space.leave(obs, x)))(x)
+        if config.start == "noise":
+            z = jax.random.normal(jax.random.fold_in(latent_key, 1), z.shape)
+            start = decode(z)
+        chains = latent_chains(members, autoencoder, obs, action, z, noise * config.latent.noise)
+        x = decode(_run(run, chains, moves(config.latent), latent_key))
+    chains = ambient_chains(members, space, obs, action, x, noise * config.ambient.noise)
+    x = _run(run, chains, moves(config.ambient), ambient_key)
+    energy = over_members(energies, 0)(members, x)
+    if config.descend:
+        before = over_members(energies, 0)(members, start)
+        x = jnp.where((energy <= before)[..., None], x, start)
+        energy = jnp.minimum(energy, before)
+    return jax.vmap(jax.vmap(lambda x: space.leave(obs, x)))(x), energy
+
+
+def moves(langevin: Langevin) -> Moves:
+    """A sampler's settings, as the kernels take them."""
+    return Moves(
+        tuple(float(size) for size in langevin.step_sizes()),
+        langevin.convention,
+        langevin.gradient_clip,
+        langevin.move_clip,
+    )
+
+
+def ambient_chains(
+    members: PlainEnergy | AnchoredEnergy,
+    space: Space,
+    obs: Float[Array, " obs"],
+    action: Float[Array, " action"],
+    start: Float[Array, "members samples obs"],
+    noise: Float[Array, " samples"],
+) -> Chains:
+    """Chains in the coordinates of `space`, one row."""
+    network = _network(members)
+    dim, anchor, unit = obs.shape[-1], None, None
+
+    def entering(member: Any) -> tuple[Array, Array, Array | None]:
+        """Of the first layer: the weights of x, of the residual, and what (s, a) and x = 0 bring to it."""
+        first = _network(member).layers[0]
+        if isinstance(member, AnchoredEnergy):
+            before, target = member.anchor.inputs.pair(obs, action), member.anchor.inputs.obs
+            origin = target.normalize(space.leave(obs, jnp.zeros_like(obs)))
+        else:
+            before, target = _before(member, obs, action), member.space.scale
+            origin = member.space.enter(obs, space.leave(obs, jnp.zeros_like(obs)))
+        weight = first.weight[:, len(before) : len(before) + dim]
+        context = first.weight[:, : len(before)] @ before + first.bias + weight @ origin
+        rest = first.weight[:, len(before) + dim :] if isinstance(member, AnchoredEnergy) else None
+        return weight * (space.scale.std / target.std), context, rest
+
+    weight, context, rest = eqx.filter_vmap(entering)(members)
+    if isinstance(members, AnchoredEnergy):
+        assert rest is not None  # noqa: S101 (it is there for these energies)
+        mean, std = eqx.filter_vmap(lambda anchor: anchor.predict(obs, action))(members.anchor)
+        unit = (std / space.scale.std)[:, None]
+        anchor = Anchor(rest, jax.vmap(lambda s: space.enter(obs, s))(mean)[:, None], unit)
+    hidden = network.layers[1:-1]
+    return Chains(
+        start[:, None],
+        (weight, *[layer.weight for layer in hidden]),
+        (jnp.zeros_like(context), *[layer.bias for layer in hidden]),
+        network.layers[-1].weight[:, 0],
+        context[:, None],
+        noise,
+        unit,
+        (space.box.low, space.box.high),
+        anchor,
+        (network.activation,) * (len(network.layers) - 1),
+    )
+
+
+def latent_chains(
+    members: PlainEnergy,
+    autoencoder: Autoencoder,
+    obs: Float[Array, " obs"],
+    action: Float[Array, " action"],
+    start: Float[Array, "members samples latent"],
+    noise: Float[Array, " samples"],
+) -> Chains:
+    """Chains of codes: decoder and energy as one deeper network.
+
+    The decoder's last layer and the energy's first are both linear, and become one.
+    """
+    decoder, codes, states = autoencoder.decoder, autoencoder.code_scale, autoencoder.state_scale
+    lowest, *middle, end = decoder.layers
+    count = start.shape[0]
+    shared = lambda a: jnp.broadcast_to(a, (count, *a.shape))  # noqa: E731
+
+    def joined(member: PlainEnergy) -> tuple[Array, Array]:
+        first, before = member.network.layers[0], _before(member, obs, action)
+        weight = first.weight[:, len(before) :]
+        origin = member.space.enter(obs, states.denormalize(end.bias))
+        context = first.weight[:, : len(before)] @ before + first.bias + weight @ origin
+        return weight @ ((states.std / member.space.scale.std)[:, None] * end.weight), context
+
+    weight, context = eqx.filter_vmap(joined)(members)
+    network = members.network
+    hidden = network.layers[1:-1]
+    return Chains(
+        start[:, None],
+        (
+            shared(lowest.weight * codes.std),
+            *[shared(layer.weight) for layer in middle],
+            weight,
+            *[layer.weight for layer in hidden],
+        ),
+        (
+            shared(lowest.bias + lowest.weight @ codes.mean),
+            *[shared(layer.bias) for layer in middle],
+            jnp.zeros_like(context),
+            *[layer.bias for layer in hidden],
+        ),
+        network.layers[-1].weight[:, 0],
+        context[:, None],
+        noise,
+        None,
+        None,
+        None,
+        (decoder.activation,) * (len(decoder.layers) - 1) + (network.activation,) * (len(network.layers) - 1),
+        entry=len(decoder.layers) - 1,
+    )
+
+
+def _run(run: Sampler, chains: Chains, how: Moves, key: PRNGKeyArray) -> Float[Array, "members samples dim"]:
+    """Run the chains of one row; under `vmap`, of all rows together."""
+    anchor = chains.anchor
+    rows = (chains.start, chains.context, chains.unit, anchor and (anchor.mean, anchor.spread))
+    network = (chains.weights, chains.biases, chains.last, chains.noise, chains.box, anchor and anchor.weight)
+
+    @jax.custom_batching.custom_vmap
+    def together(rows: Any, network: Any, key: Array) -> Array:
+        start, context, unit, gaussian = rows
+        weights, biases, last, noise, box, residual = network
+        anchor = None if gaussian is None else Anchor(residual, *gaussian)
+        known = (chains.activations, chains.entry)
+        whole = Chains(start, weights, biases, last, context, noise, unit, box, anchor, *known)
+        return run(whole, how, key=jax.random.wrap_key_data(key))
+
+    @together.def_vmap
+    def _gathered(size: int, batched: Any, rows: Any, network: Any, key: Array) -> tuple[Array, bool]:
+        of_rows, of_network, of_key = batched
+        if any(jax.tree.leaves(of_network)):  # several models: one after the other
+            take = lambda tree, which, i: jax.tree.map(lambda a, b: a[i] if b else a, tree, which)  # noqa: E731
+            one = lambda i: together(  # noqa: E731
+                *(take(t, b, i) for t, b in zip((rows, network, key), batched, strict=True))
+            )
+            return jax.lax.map(one, jnp.arange(size)), True
+
+        def gather(leaf: Array, is_batched: bool) -> Array:
+            leaf = jnp.moveaxis(leaf, 0, 1) if is_batched else jnp.repeat(leaf[:, None], size, axis=1)
+            return leaf.reshape(leaf.shape[0], -1, *leaf.shape[3:])
+
+        end = together(jax.tree.map(gather, rows, of_rows), network, key[0] if of_key else key)
+        return jnp.moveaxis(end.reshape(end.shape[0], size, -1, *end.shape[2:]), 1, 0), True
+
+    arrays = jax.lax.stop_gradient((rows, network, jax.random.key_data(key)))
+    return jax.lax.stop_gradient(together(*arrays))[:, 0]
+
+
+def _network(energy: Any) -> MLP:
+    return energy.correction if isinstance(energy, AnchoredEnergy) else energy.network
+
+
+def _before(energy: PlainEnergy, obs: Array, action: Array) -> Float[Array, " inputs"]:
+    """What the network sees of (s, a)."""
+    pair = energy.inputs.pair(obs, action)
+    return pair if energy.trunk is None else energy.trunk.activate(energy.trunk(pair))

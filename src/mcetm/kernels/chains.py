@@ -1,0 +1,114 @@
+"""Langevin chains under the energy of a network, as plain arrays: what every sampler here takes and returns.
+
+`Chains` is the problem, `Moves` how chains move, and `sample` the reference: the same signature as the fused
+samplers, one example at a time, with `jax.grad`.
+
+The energy of a point x is E(x) = last · h(x), with h the hidden layers of a network. Whatever does not change
+along a chain is worked out before it begins: (s, a) enters as `context`, the pre-activation it adds to one of
+the layers. Constants of the energy do not move a chain and are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+Activation = Literal["relu", "silu", "gelu", "tanh"]
+_ACTIVATIONS = {"relu": jax.nn.relu, "silu": jax.nn.silu, "gelu": jax.nn.gelu, "tanh": jnp.tanh}
+
+
+class Anchor(eqx.Module):
+    """A Gaussian around which the energy is built: ½‖ρ‖² + network, ρ = (x − mean) / spread.
+
+    arcsinh(ρ) is one more input of the first layer.
+    """
+
+    weight: Float[Array, "members _ dim"]
+    mean: Float[Array, "members rows dim"]
+    spread: Float[Array, "members rows dim"]
+
+
+class Chains(eqx.Module):
+    """Where chains start, and the energies they run under; one network per member, one context per row."""
+
+    start: Float[Array, "members rows samples dim"]
+    weights: tuple[Float[Array, "members _ _"], ...]
+    """Of the hidden layers, from x upwards, as (above, below)."""
+    biases: tuple[Float[Array, "members _"], ...]
+    """Of the hidden layers; where the context enters, it holds the bias already."""
+    last: Float[Array, "members _"]
+    context: Float[Array, "members rows _"]
+    noise: Float[Array, " samples"]
+    """Factor on the noise of each sample."""
+    unit: Float[Array, "members rows dim"] | None
+    """Steps, noise and clips are in these units."""
+    box: tuple[Float[Array, " dim"], Float[Array, " dim"]] | None
+    anchor: Anchor | None
+    activations: tuple[Activation, ...] = eqx.field(static=True)
+    """Of the hidden layers."""
+    entry: int = eqx.field(static=True, default=0)
+    """The layer at which the context enters: 0, or the one above a decoder's layers."""
+
+
+@dataclass(frozen=True)
+class Moves:
+    """How chains move; `mcetm.dynamics.langevin` has the equations."""
+
+    sizes: tuple[float, ...]
+    convention: Literal["paper", "empo"]
+    gradient_clip: float | None
+    move_clip: float | None
+
+    def factors(self) -> Float[np.ndarray, "steps 2"]:
+        """Of the gradient and of the noise in each move."""
+        sizes = np.array(self.sizes)
+        if self.convention == "paper":
+            return np.stack([-sizes, np.sqrt(2.0 * sizes)], axis=1)
+        return np.stack([-0.5 * sizes, -sizes], axis=1)
+
+
+def sample(chains: Chains, moves: Moves, *, key: PRNGKeyArray) -> Float[Array, "members rows samples dim"]:
+    """The last points of all chains: the reference that the fused samplers are held against."""
+    members, rows, _, dim = chains.start.shape
+    unit = jnp.ones((members, rows, dim), chains.start.dtype) if chains.unit is None else chains.unit
+    anchor = ()
+    if chains.anchor is not None:
+        anchor = (chains.anchor.weight, chains.anchor.mean, chains.anchor.spread)
+
+    def energy(x: Array, weights: tuple, biases: tuple, last: Array, context: Array, anchor: tuple) -> Array:
+        h, total = x, jnp.zeros((), x.dtype)
+        for layer, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
+            z = weight @ h + (context if layer == chains.entry else bias)
+            if anchor and layer == 0:
+                residual_weight, mean, spread = anchor
+                residual = (x - mean) / spread
+                z = z + residual_weight @ jnp.arcsinh(residual)
+                total = 0.5 * (residual**2).sum()
+            h = _ACTIVATIONS[chains.activations[layer]](z)
+        return total + last @ h
+
+    over_samples = jax.vmap(jax.grad(energy), (0, None, None, None, None, None))
+    over_rows = jax.vmap(over_samples, (0, None, None, None, 0, (None, 0, 0) if anchor else None))
+    gradient = jax.vmap(over_rows)
+
+    def move(x: Array, inputs: tuple[Array, Array]) -> tuple[Array, None]:
+        (of_gradient, of_noise), step_key = inputs
+        g = gradient(x, chains.weights, chains.biases, chains.last, chains.context, anchor)
+        g = unit[:, :, None] * g
+        w = jax.random.normal(step_key, x.shape, x.dtype)
+        if moves.gradient_clip is not None:
+            g = jnp.clip(g, -moves.gradient_clip, moves.gradient_clip)
+        delta = of_gradient * g + of_noise * chains.noise[:, None] * w
+        if moves.move_clip is not None:
+            delta = jnp.clip(delta, -moves.move_clip, moves.move_clip)
+        x = x + unit[:, :, None] * delta
+        return (x if chains.box is None else jnp.clip(x, *chains.box)), None
+
+    factors = jnp.asarray(moves.factors(), chains.start.dtype)
+    return jax.lax.scan(move, chains.start, (factors, jax.random.split(key, len(factors))))[0]

@@ -1,0 +1,122 @@
+"""Chains as plain arrays are the chains of the model they came from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mcetm import Statistics, Transitions
+from mcetm.dynamics import fused
+from mcetm.dynamics.energy import AnchoredEnergy, PlainEnergy
+from mcetm.dynamics.gaussian import Gaussian, GaussianConfig, GaussianEnsemble
+from mcetm.dynamics.inference import REFINE, EnergyEnsemble, InferenceConfig
+from mcetm.dynamics.langevin import Langevin
+from mcetm.dynamics.manifold import Autoencoder, AutoencoderConfig
+from mcetm.dynamics.space import Space, Variable
+from mcetm.kernels import chains
+from mcetm.nn.members import member_keys
+from mcetm.nn.scaling import Scaling
+
+STEPS = Langevin(steps=5, first=0.3, last=0.1, noise=1.0)
+
+
+def _model(kind: str, variable: Variable = "next_obs", trunk: int = 0) -> EnergyEnsemble:
+    rng = np.random.default_rng(0)
+    obs = rng.normal(1.0, 2.0, (50, 3)).astype(np.float32)
+    action = rng.uniform(-1, 1, (50, 2)).astype(np.float32)
+    following = obs + 0.3 * rng.standard_normal((50, 3), dtype=np.float32)
+    data = Transitions.from_arrays(
+        obs, action, np.zeros(50), following, np.zeros(50, bool), np.ones(50, bool)
+    )
+    statistics, space = Statistics.of(data), Space.of(data, variable)
+    keys = jax.random.split(jax.random.key(0), 2)
+    gaussians = eqx.filter_vmap(lambda k: Gaussian(GaussianConfig(width=8, depth=2), statistics, key=k))(keys)
+    regressor = GaussianEnsemble(gaussians, jnp.arange(2))
+    if kind == "anchored":
+        made = eqx.filter_vmap(
+            lambda k, g: AnchoredEnergy(g, width=8, depth=2, key=k), in_axes=(0, eqx.if_array(0))
+        )(keys, gaussians)
+        last = lambda m: m.correction.layers[-1].weight  # noqa: E731
+        members = eqx.tree_at(last, made, jax.random.normal(jax.random.key(1), last(made).shape))
+        return EnergyEnsemble(members, space, None, None, replace(REFINE, ambient=STEPS))
+    members = eqx.filter_vmap(lambda k: PlainEnergy(statistics, space, width=8, depth=2, trunk=trunk, key=k))(
+        keys
+    )
+    autoencoder = None
+    if kind == "latent":
+        autoencoder = Autoencoder(
+            AutoencoderConfig(latent_dim=2, width=6, depth=2),
+            Scaling.of(statistics.obs),
+            key=jax.random.key(2),
+        )
+        codes = Scaling(jnp.array([0.1, -0.2]), jnp.array([0.5, 2.0]))
+        autoencoder = eqx.tree_at(lambda a: a.code_scale, autoencoder, codes)
+    return EnergyEnsemble(
+        members, space, regressor, autoencoder, InferenceConfig(latent=STEPS, ambient=STEPS)
+    )
+
+
+def _row() -> tuple[jax.Array, jax.Array]:
+    return jnp.array([0.3, -0.2, 1.1]), jnp.array([0.5, -0.5])
+
+
+def _draw(model: EnergyEnsemble, obs: jax.Array, action: jax.Array, key: jax.Array) -> tuple:
+    noise = jnp.array([model.config.noise_factors[0]] * 3)
+    keys = jax.vmap(lambda k: jax.random.split(k, 3))(member_keys(key, 2))
+    return fused.draw(model, obs, action, noise, keys, chains.sample)
+
+
+CASES = [("plain", "next_obs", 0), ("plain", "change", 2), ("anchored", "change", 0), ("latent", "change", 0)]
+
+
+@pytest.mark.parametrize(("kind", "variable", "trunk"), CASES)
+def test_without_noise_both_ways_lead_to_the_same_states(kind: str, variable: Variable, trunk: int) -> None:
+    model = _model(kind, variable, trunk)
+    still = replace(model, config=replace(model.config, noise_factors=(0.0,), descend=True))
+    drawn = still.samples(*_row(), 3, key=jax.random.key(3))
+    states, energies = _draw(still, *_row(), jax.random.key(3))
+    np.testing.assert_allclose(states, drawn.next_obs, atol=1e-4)
+    np.testing.assert_allclose(energies, drawn.energy, atol=1e-4)
+
+
+def test_rows_are_gathered_for_one_call() -> None:
+    model, (obs, action) = _model("anchored"), _row()
+    still = replace(model, config=replace(model.config, noise_factors=(0.0,)))
+    shapes = []
+
+    def run(problem: chains.Chains, moves: chains.Moves, *, key: jax.Array) -> jax.Array:
+        shapes.append(problem.start.shape)
+        return chains.sample(problem, moves, key=key)
+
+    noise, keys = jnp.zeros(3), jax.random.split(jax.random.key(0), (4, 2, 3))
+    rows = jnp.arange(4.0)[:, None] + obs
+    draw = lambda o, k: fused.draw(still, o, action, noise, k, run)[0]  # noqa: E731
+    together = jax.vmap(draw)(rows, keys)
+    assert shapes[-1] == (2, 4, 3, 3)
+    np.testing.assert_allclose(together[2], draw(rows[2], keys[2]), atol=1e-5)
+
+
+def test_several_models_run_one_after_the_other() -> None:
+    models = [_model("plain"), _model("plain")]
+    doubled = eqx.tree_at(
+        lambda m: m.members.network.layers[0].weight, models[1], replace_fn=lambda w: 2.0 * w
+    )
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), models[0], doubled)
+    one = lambda m: _draw(m, *_row(), jax.random.key(0))[0]  # noqa: E731
+    both = jax.vmap(one)(stacked)
+    np.testing.assert_allclose(both[1], one(doubled), atol=1e-5)
+
+
+def test_gradients_stop_at_the_chains() -> None:
+    model, (obs, action) = _model("plain", "change"), _row()
+    slope = jax.grad(lambda o: _draw(model, o, action, jax.random.key(0))[0].sum())(obs)
+    np.testing.assert_allclose(slope, 2.0 * 3.0 * jnp.ones(3), rtol=1e-5)
+
+
+def test_no_kernel_serves_where_there_is_no_gpu() -> None:
+    assert fused.sampler(_model("plain")) is None

@@ -1,0 +1,42 @@
+"""Small problems that every sampler must solve alike."""
+
+from __future__ import annotations
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mcetm.kernels.chains import Activation, Anchor, Chains, Moves
+
+MOVES = Moves((0.1, 0.05), "paper", gradient_clip=10.0, move_clip=0.5)
+
+
+def problem(kind: str, *, members: int = 1, rows: int = 3, samples: int = 2, noise: float = 0.0) -> Chains:
+    """`plain`: ReLU in a box; `anchored`: SiLU around a Gaussian; `latent`: a decoder below the network."""
+    keys = iter(jax.random.split(jax.random.key(0), 32))
+    draw = lambda *shape: jax.random.normal(next(keys), shape)  # noqa: E731
+    dim, width = 4, 72
+    widths = [dim, *([20] if kind == "latent" else []), width, width]
+    spread = 0.5 + jax.random.uniform(next(keys), (members, rows, dim))
+    anchored = kind == "anchored"
+    decoder: tuple[Activation, ...] = ("relu",) if kind == "latent" else ()
+    network: tuple[Activation, ...] = ("silu", "silu") if anchored else ("relu", "relu")
+    return Chains(
+        start=draw(members, rows, samples, dim),
+        weights=tuple(
+            1.2 * draw(members, above, below) / np.sqrt(below) for below, above in itertools.pairwise(widths)
+        ),
+        biases=tuple(0.3 * draw(members, above) for above in widths[1:]),
+        last=draw(members, width) / np.sqrt(width),
+        context=draw(members, rows, width),
+        noise=jnp.full(samples, noise),
+        unit=spread if anchored else None,
+        box=(jnp.full(dim, -1.5), jnp.full(dim, 1.5)) if kind == "plain" else None,
+        anchor=Anchor(0.3 * draw(members, width, dim), draw(members, rows, dim), spread)
+        if anchored
+        else None,
+        activations=decoder + network,
+        entry=1 if kind == "latent" else 0,
+    )
