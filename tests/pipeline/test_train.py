@@ -26,6 +26,7 @@ from mcetm.agents.rollout import RolloutConfig
 from mcetm.agents.sac import SACConfig
 from mcetm.cli import main
 from mcetm.dynamics import (
+    ANCHORED,
     AutoencoderConfig,
     CalibrationConfig,
     EnergyConfig,
@@ -35,6 +36,7 @@ from mcetm.dynamics import (
     HeadConfig,
     InferenceConfig,
     Langevin,
+    SupportConfig,
 )
 from mcetm.nn.members import take_members
 from mcetm.pipeline import policy as policy_stage
@@ -51,6 +53,7 @@ from mcetm.pipeline.finished import read_finished
 from mcetm.pipeline.models import train_models
 from mcetm.pipeline.presets import PRESETS, make_config
 from mcetm.pipeline.train import _lines, action_bounds, run_training, start_run
+from tests.studies.subjects import untrained
 
 CHAIN = Langevin(steps=2)
 
@@ -303,6 +306,39 @@ def test_an_earlier_runs_models_are_read_from_there_and_missing_ones_trained_her
     key = jax.random.key(0)
     train_models(log, log, config, None, needs=(), key=key, folder=here, earlier=there)
     assert folders == {"regressor": there / "regressor", "reward": here / "reward"}
+
+
+def test_a_support_raises_the_level_that_thresholds_are_set_at(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    log = mcetm.collect("pendulum", 400, "uniform", processes=1)
+    regressor, energy, _ = untrained(log)
+    for name, model in (("gaussian", regressor), ("reward", None), ("energy", energy)):
+        monkeypatch.setattr(f"mcetm.pipeline.models.fit_{name}", lambda *_, model=model, **__: (model, []))
+    support = SupportConfig(width=8, depth=1, batch_size=16, steps=20)
+    config = replace(
+        ModelsConfig(),
+        termination="none",
+        energy=ANCHORED,
+        calibration=CalibrationConfig(samples=2, rows=50),
+    )
+    models = [
+        train_models(
+            log,
+            log,
+            replace(config, support=choice),
+            None,
+            needs=("energy",),
+            key=jax.random.key(0),
+            folder=tmp_path,
+        )
+        for choice in (None, support)
+    ]
+    assert (tmp_path / "support").is_dir()
+    bare, raised = (found.deltas for found in models)
+    assert bare is not None
+    assert raised is not None
+    assert np.abs(raised - bare).min() > 0.01
 
 
 def test_an_action_that_never_varies_has_room() -> None:
