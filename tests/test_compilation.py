@@ -1,6 +1,8 @@
 """Compiled programs outlive their process, and a folder that cannot be written stops nothing."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,15 +47,36 @@ def train() -> int:
     return found.count("/jax/compilation_cache/cache_hits")
 
 
-@pytest.mark.usefixtures("fresh_jax")
-def test_the_second_training_finds_its_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(CHOICE, str(tmp_path / "programs"))
-    assert train() == 0
-    jax.clear_caches()
-    assert train() > 0
-    assert any((tmp_path / "programs").iterdir())
-    forget_oldest(tmp_path / "programs", 0)
-    assert not list((tmp_path / "programs").glob("*-cache")), "JAX calls its files as we think"
+_TRAINING = """
+import jax
+import jax.numpy as jnp
+from mcetm.training import fit
+
+found = []
+jax.monitoring.register_event_listener(lambda event, **_: found.append(event))
+step = lambda state, data, *, key: (state + data, {"loss": state})
+fit(step, jnp.zeros(()), jnp.ones(()), steps=4, chunk=2, key=jax.random.key(0))
+print(found.count("/jax/compilation_cache/cache_hits"))
+"""
+
+
+def test_the_second_process_finds_the_programs_of_the_first(tmp_path: Path) -> None:
+    programs = tmp_path / "programs"
+    environment = {
+        **os.environ,
+        CHOICE: str(programs),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+
+    def found() -> int:
+        command = [sys.executable, "-c", _TRAINING]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        return int(done.stdout.split()[-1])
+
+    assert found() == 0
+    assert found() > 0
+    forget_oldest(programs, 0)
+    assert not list(programs.glob("*-cache")), "JAX calls its files as we think"
 
 
 @pytest.mark.usefixtures("fresh_jax")
