@@ -1,7 +1,7 @@
 """The fused Langevin sampler beside plain JAX: accuracy against float64, moments, next states per second.
 
 HalfCheetah's size (17 + 6 + 17 → 4 × 200 → 1), 60 steps, 5 members. On a machine without a GPU only `--small`
-makes sense: it runs the kernels in Pallas' interpret mode, to see that this script works.
+makes sense: plain JAX alone, to see that this script works. The kernel itself runs in the tests' interpreter.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from mcetm.kernels import chains as plain
-from mcetm.kernels import tiles
 from mcetm.kernels.chains import Anchor, Chains, Moves
 from record import record
 
@@ -53,10 +52,6 @@ def variants() -> dict[str, tuple[Sampler, tuple[str, ...]]]:
 
         return run
 
-    def on_tiles(**settings: Any) -> Sampler:
-        tiling = tiles.Tiling(interpret=SMALL, **settings)
-        return lambda chains, moves, *, key: tiles.sample(chains, moves, tiling, key=key)
-
     found: dict[str, tuple[Sampler, tuple[str, ...]]] = {}
     if not SMALL:
         found["hopper float16"] = on_hopper(), ALL
@@ -71,7 +66,6 @@ def variants() -> dict[str, tuple[Sampler, tuple[str, ...]]]:
             "hopper float16 slices of 112": (on_hopper(slice_rows=112), ("rollout",)),
             "hopper float16 slices of 48": (on_hopper(slice_rows=48), ("rollout",)),
         }
-    found["triton bf16 tile 64"] = on_tiles(tile=64), ("accuracy", "train")
     return found
 
 
