@@ -94,7 +94,7 @@ def main() -> None:
                 else:
                     line[what] = _speed(jitted, *SIZES[what], ceiling)
             except Exception as error:  # one failing variant must not lose the others
-                line[what] = f"{type(error).__name__}: {str(error)[:300]}"
+                line[what] = f"{type(error).__name__}: {str(error)[:900]}"
             print(
                 f"{name}, {what} ({time.perf_counter() - began:.1f} s):",
                 line[what],

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.agents.critics import Critic, values
+from mcetm.agents.critics import Critic, values_of_rows
 from mcetm.agents.learner import Minibatch
 from mcetm.agents.sac import SAC
 from mcetm.nn.actor import Actor
-from mcetm.nn.scaling import frozen
+
+KINDS = ("uniform", "of the policy at s", "of the policy at s'")
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Conservative:
 
     weight: float = 5.0
     repeats: int = 10
-    """Actions of each kind: uniform, the policy's at s, the policy's at s'."""
+    """Actions of each of `KINDS`."""
     kit_compat: bool = False
     """As OfflineRL-Kit ships it: the log-sum-exp runs over one action of each kind, then averages repeats."""
 
@@ -33,33 +35,34 @@ class Conservative:
         self, critics: Critic, learner: SAC, batch: Minibatch, *, key: PRNGKeyArray
     ) -> Float[Array, ""]:
         """The term, summed over critics; actions and their densities are not differentiated."""
-        actor = frozen(learner.actor)
         keys = jax.random.split(key, batch.obs.shape[0])
-        pushed = jax.vmap(lambda o, following, k: self._soft_maximum(critics, actor, o, following, key=k))(
-            batch.obs, batch.next_obs, keys
-        )
+        choose = lambda o, following, k: self._actions(learner.actor, o, following, key=k)  # noqa: E731
+        chosen, densities = jax.lax.stop_gradient(jax.vmap(choose)(batch.obs, batch.next_obs, keys))
+        # Critics outside, states inside: their matrix products need no transposition.
+        found = eqx.filter_vmap(lambda critic: jax.vmap(critic.of_actions)(batch.obs, chosen))(critics)
+        logits = (found - densities).reshape(*found.shape[:2], len(KINDS), self.repeats)
+        if self.kit_compat:
+            pushed = jax.nn.logsumexp(logits, axis=2).mean(axis=2)
+        else:
+            pushed = jax.nn.logsumexp(logits, axis=(2, 3))
         if batch.real == 0:
-            return self.weight * pushed.mean(axis=0).sum()
-        known = batch.obs[: batch.real], batch.action[: batch.real]
-        shown = jax.vmap(lambda o, a: values(critics, o, a))(*known)
-        return self.weight * (pushed.mean(axis=0) - shown.mean(axis=0)).sum()
+            return self.weight * pushed.mean(axis=1).sum()
+        shown = values_of_rows(critics, batch.obs[: batch.real], batch.action[: batch.real])
+        return self.weight * (pushed.mean(axis=1) - shown.mean(axis=1)).sum()
 
-    def _soft_maximum(
-        self, critics: Critic, actor: Actor, obs: Array, next_obs: Array, *, key: PRNGKeyArray
-    ) -> Float[Array, " critics"]:
-        """Log Σ exp of each critic at one state."""
+    def _actions(
+        self, actor: Actor, obs: Array, next_obs: Array, *, key: PRNGKeyArray
+    ) -> tuple[Float[Array, "actions action"], Float[Array, " actions"]]:
+        """Actions to compare at one state, kind after kind, and the log-densities they were drawn from."""
         uniform_key, now_key, then_key = jax.random.split(key, 3)
-        unit = jax.random.uniform(uniform_key, (self.repeats, actor.centre.shape[0]), minval=-1.0)
-        sample = jax.vmap(lambda o, k: actor.sample(o, key=k), in_axes=(None, 0))
+        unit = jax.random.uniform(uniform_key, (self.repeats, actor.action_scale.mean.shape[0]), minval=-1.0)
+        sample = lambda o, key: jax.vmap(lambda k: actor.sample(o, key=k))(  # noqa: E731
+            jax.random.split(key, self.repeats)
+        )
         # The policy's actions at s' are weighed at s: neighbours of what the policy does now.
-        now, now_density = sample(obs, jax.random.split(now_key, self.repeats))
-        then, then_density = sample(next_obs, jax.random.split(then_key, self.repeats))
-        actions = jnp.stack([jax.vmap(actor.bounded)(unit), now, then])
+        now, now_density = sample(obs, now_key)
+        then, then_density = sample(next_obs, then_key)
         # Densities over (−1, 1), like the actor's.
         uniform_density = jnp.full(self.repeats, -unit.shape[1] * jnp.log(2.0))
-        densities = jax.lax.stop_gradient(jnp.stack([uniform_density, now_density, then_density]))
-        found = jax.vmap(jax.vmap(lambda a: values(critics, obs, a)))(jax.lax.stop_gradient(actions))
-        logits = found - densities[..., None]
-        if self.kit_compat:
-            return jax.nn.logsumexp(logits, axis=0).mean(axis=0)
-        return jax.nn.logsumexp(logits, axis=(0, 1))
+        actions = jnp.concatenate([jax.vmap(actor.bounded)(unit), now, then])
+        return actions, jnp.concatenate([uniform_density, now_density, then_density])

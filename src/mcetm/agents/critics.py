@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from mcetm.agents.learner import Minibatch
 from mcetm.nn.mlp import MLP, Initialisation
 from mcetm.nn.scaling import InputScaling
-from mcetm.training.optimise import descend
+from mcetm.training.optimise import descend, trained
 
 _T = TypeVar("_T")
 
@@ -27,6 +27,22 @@ class Critic(eqx.Module):
     def __call__(self, obs: Float[Array, " obs"], action: Float[Array, " action"]) -> Float[Array, ""]:
         """The value of an action."""
         return self.network(self.inputs.pair(obs, action))[0]
+
+    def of_actions(
+        self, obs: Float[Array, " obs"], actions: Float[Array, "actions action"]
+    ) -> Float[Array, " actions"]:
+        """The values of several actions at one state, whose share of the first layer is computed once."""
+        first, *rest = self.network.layers
+        width, activate = obs.shape[0], self.network.activate
+        state = first.weight[:, :width] @ self.inputs.obs.normalize(obs) + first.bias
+
+        def one(action: Float[Array, " action"]) -> Float[Array, ""]:
+            x = state + first.weight[:, width:] @ self.inputs.action.normalize(action)
+            for layer in rest:
+                x = layer(activate(x))
+            return x[0]
+
+        return jax.vmap(one)(actions)
 
 
 def make_critics(
@@ -46,6 +62,13 @@ def make_critics(
         return Critic(network, inputs)
 
     return eqx.filter_vmap(make)(jax.random.split(key, count))
+
+
+def values_of_rows(
+    critics: Critic, obs: Float[Array, "rows obs"], action: Float[Array, "rows action"]
+) -> Float[Array, "critics rows"]:
+    """Each critic's values; critics outside, so that their matrix products need no transposition."""
+    return eqx.filter_vmap(lambda critic: jax.vmap(critic)(obs, action))(critics)
 
 
 def values(
@@ -68,8 +91,8 @@ def teach(
     target = jax.lax.stop_gradient(target)
 
     def loss(critics: Critic) -> tuple[Array, dict[str, Array]]:
-        found = jax.vmap(lambda o, a: values(critics, o, a))(batch.obs, batch.action)
-        error = ((found - target[:, None]) ** 2).mean(axis=0).sum()
+        found = values_of_rows(critics, batch.obs, batch.action)
+        error = ((found - target) ** 2).mean(axis=1).sum()
         metrics = {"critic_loss": error, "q": found.mean(), "target": target.mean()}
         if extra is None:
             return error, metrics
@@ -83,7 +106,6 @@ def teach(
 
 def follow(slow: _T, fast: _T, smoothing: float) -> _T:
     """The slow copy, a little closer to the fast one."""
-    closer = lambda old, new: (  # noqa: E731
-        old + smoothing * (new - old) if eqx.is_inexact_array(new) else new
-    )
-    return jax.tree_util.tree_map(closer, slow, fast)
+    # Only what is trained has moved.
+    closer = lambda old, new: new if old is None else old + smoothing * (new - old)  # noqa: E731
+    return jax.tree_util.tree_map(closer, trained(slow), fast, is_leaf=lambda leaf: leaf is None)

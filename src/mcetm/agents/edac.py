@@ -25,13 +25,13 @@ class Diverse:
     ) -> Float[Array, ""]:
         """Σ over pairs i ≠ j of the cosine, averaged over rows, divided by one less than the critics."""
 
-        def cosines(obs: Array, action: Array) -> Array:
-            slopes = eqx.filter_vmap(lambda critic: jax.grad(lambda a: critic(obs, a))(action))(critics)
-            # The square root of a sum has no slope at 0, where a gradient may vanish.
-            length = jnp.sqrt((slopes**2).sum(axis=1, keepdims=True) + 1e-20)
-            unit = slopes / (length + 1e-10)
-            together = unit @ unit.T
-            return together.sum() - jnp.trace(together)
+        def slopes(critic: Critic) -> Float[Array, "rows action"]:
+            return jax.grad(lambda actions: jax.vmap(critic)(batch.obs, actions).sum())(batch.action)
 
-        total = jax.vmap(cosines)(batch.obs, batch.action).mean()
-        return self.weight * total / max(1, learner.config.critics - 1)
+        slope = eqx.filter_vmap(slopes)(critics)
+        # The square root of a sum has no slope at 0, where a gradient may vanish.
+        length = jnp.sqrt((slope**2).sum(axis=2, keepdims=True) + 1e-20)
+        unit = slope / (length + 1e-10)
+        # Σ over i ≠ j of uᵢ · uⱼ: of all pairs, less each with itself.
+        together = (unit.sum(axis=0) ** 2).sum(axis=1) - (unit**2).sum(axis=(0, 2))
+        return self.weight * together.mean() / max(1, learner.config.critics - 1)

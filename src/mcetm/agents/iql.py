@@ -16,7 +16,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.agents.critics import Critic, follow, make_critics, teach, values
+from mcetm.agents.critics import Critic, follow, make_critics, teach, values_of_rows
 from mcetm.agents.learner import Minibatch
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
@@ -96,7 +96,7 @@ class IQL(eqx.Module):
 
     def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[IQL, dict[str, Array]]:
         """V, against the target critics."""
-        best = jax.vmap(lambda o, a: values(self.targets, o, a).min())(batch.obs, batch.action)
+        best = values_of_rows(self.targets, batch.obs, batch.action).min(axis=0)
 
         def loss(value: Value) -> Array:
             above = best - jax.vmap(value)(batch.obs)
@@ -124,7 +124,7 @@ class IQL(eqx.Module):
         critics, critic_moments, metrics = teach(
             self.critics, self.moments[1], batch, target, rate=self.config.rate
         )
-        best = jax.vmap(lambda o, a: values(self.targets, o, a).min())(batch.obs, batch.action)
+        best = values_of_rows(self.targets, batch.obs, batch.action).min(axis=0)
         advantage = best - jax.vmap(self.value)(batch.obs)
         weight = jnp.exp(self.config.inverse_temperature * advantage)
         weight = jax.lax.stop_gradient(jnp.minimum(weight, self.config.most_weight))

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.agents.critics import Critic, follow, make_critics, teach, values
+from mcetm.agents.critics import Critic, follow, make_critics, teach, values, values_of_rows
 from mcetm.agents.learner import Minibatch
 from mcetm.data.normalize import Statistics
 from mcetm.errors import UserError
@@ -164,12 +164,10 @@ class SAC(eqx.Module):
         config = self.config
 
         def loss(actor: Actor) -> tuple[Array, Array]:
-            def one(obs: Array, key: PRNGKeyArray) -> tuple[Array, Array]:
-                chosen, log_probability = actor.sample(obs, key=key)
-                value = values(frozen(self.critics), obs, chosen).min()
-                return jax.lax.stop_gradient(self.temperature) * log_probability - value, log_probability
-
-            losses, log_probabilities = jax.vmap(one)(batch.obs, jax.random.split(key, batch.obs.shape[0]))
+            keys = jax.random.split(key, batch.obs.shape[0])
+            chosen, log_probabilities = jax.vmap(lambda o, k: actor.sample(o, key=k))(batch.obs, keys)
+            value = values_of_rows(frozen(self.critics), batch.obs, chosen).min(axis=0)
+            losses = jax.lax.stop_gradient(self.temperature) * log_probabilities - value
             return losses.mean(), log_probabilities.mean()
 
         (_, log_probability), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(self.actor)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mcetm.agents.agent import buffer_gigabytes
+from mcetm.agents.agent import Agent, buffer_gigabytes
 from mcetm.agents.plain import Plain
 from mcetm.agents.sac import SAC
 from mcetm.bench.clock import Spread, from_history
@@ -21,7 +21,7 @@ from mcetm.data.transitions import Transitions
 from mcetm.errors import UserError
 from mcetm.pipeline.algorithms import ALGORITHMS, Recipe
 from mcetm.pipeline.config import TrainConfig
-from mcetm.pipeline.policy import make_stage
+from mcetm.pipeline.policy import Stage, make_stage
 from mcetm.pipeline.presets import make_config
 from mcetm.training import fit
 
@@ -63,7 +63,11 @@ def run_policy(sheet: Sheet, algos: Sequence[str] = (), seeds: Sequence[int] = (
     for algo, refined, count in plan:
         config = _settings(algo, sheet.full, refined=refined)
         work = f"{_label(algo, config)}, {count} seed{'s' * (count > 1)}"
-        sheet.row(work, "plain JAX", lambda a=algo, c=config, n=count: _ours(log, a, c, n))
+        sheet.row(
+            work,
+            "plain JAX",
+            lambda a=algo, n=count, r=refined: _ours(log, a, n, full=sheet.full, refined=r),
+        )
         if missing is None and count == 1 and algo in ("sac", "mcetm") and not refined:
             sheet.row(work, Eager.NAME, lambda a=algo, c=config: _eager(a, c))
     shown = _settings("mcetm", sheet.full, refined=False)
@@ -107,13 +111,26 @@ def _label(algo: str, config: TrainConfig) -> str:
     return f"{label}, K = {chains}"
 
 
-def _ours(log: Transitions, algo: str, config: TrainConfig, seeds: int) -> Measured:
-    recipe = _BASE if algo == "sac" else ALGORITHMS[algo]
+def prepare(
+    log: Transitions, algo: str, *, seeds: int, full: bool, refined: bool = False
+) -> tuple[Stage, Agent, TrainConfig]:
+    """Fresh agents, and all that `fit` needs to train them."""
+    config = _settings(algo, full, refined=refined)
+    recipe = _recipe(algo)
     world = None if recipe.needs == "log" else models(config.models, log).world(algo, config.policy)
     bounds = (-jnp.ones(ACTION), jnp.ones(ACTION))
-    stage, chunk = make_stage(recipe, log, world, config.policy, bounds), config.policy.rollout.every
-    agents = eqx.filter_jit(stage.agents)(jnp.arange(seeds, dtype=jnp.int32))
-    gigabytes = {} if world is None else {"GB imagined": buffer_gigabytes(agents)}
+    stage = make_stage(recipe, log, world, config.policy, bounds)
+    return stage, eqx.filter_jit(stage.agents)(jnp.arange(seeds, dtype=jnp.int32)), config
+
+
+def _recipe(algo: str) -> Recipe:
+    return _BASE if algo == "sac" else ALGORITHMS[algo]
+
+
+def _ours(log: Transitions, algo: str, seeds: int, *, full: bool, refined: bool) -> Measured:
+    stage, agents, config = prepare(log, algo, seeds=seeds, full=full, refined=refined)
+    chunk, imagines = config.policy.rollout.every, stage.between is not None
+    gigabytes = {"GB imagined": buffer_gigabytes(agents)} if imagines else {}
     done = fit(
         stage.step,
         agents,
@@ -122,11 +139,11 @@ def _ours(log: Transitions, algo: str, config: TrainConfig, seeds: int) -> Measu
         key=jax.random.key(0),
         chunk=chunk,
         between=stage.between,
-        label=f"{recipe.label}, {seeds} seeds",
+        label=f"{_recipe(algo).label}, {seeds} seeds",
     )
     seconds, compilation = from_history(done.history)
     share = {}
-    if world is not None:
+    if imagines:
         rollouts = float(np.median([line["between_seconds"] for line in done.history[1:]]))
         share = {"share of rollouts": rollouts / seconds.median}
     rate = chunk / seconds.median

@@ -22,8 +22,8 @@ class Actor(eqx.Module):
 
     network: MLP
     obs_scale: Scaling
-    centre: Float[Array, " action"]
-    half: Float[Array, " action"]
+    action_scale: Scaling
+    """Centre and half the width of the action bounds."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Actor(eqx.Module):
             key=key,
         )
         self.obs_scale = obs_scale
-        self.centre, self.half = 0.5 * (high + low), 0.5 * (high - low)
+        self.action_scale = Scaling(0.5 * (high + low), 0.5 * (high - low))
 
     def distribution(
         self, obs: Float[Array, " obs"]
@@ -72,8 +72,8 @@ class Actor(eqx.Module):
 
     def bounded(self, unit: Float[Array, " action"]) -> Float[Array, " action"]:
         """From (−1, 1) to the action bounds."""
-        return jax.lax.stop_gradient(self.centre) + jax.lax.stop_gradient(self.half) * unit
+        return self.action_scale.denormalize(unit)
 
     def unit(self, action: Float[Array, " action"]) -> Float[Array, " action"]:
         """From the action bounds to [−1, 1]."""
-        return (action - jax.lax.stop_gradient(self.centre)) / jax.lax.stop_gradient(self.half)
+        return self.action_scale.normalize(action)

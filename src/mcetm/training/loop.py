@@ -19,6 +19,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from mcetm.compilation import keep_programs
@@ -222,11 +223,16 @@ def _run_chunk(
     """`length` steps: the state after them, mean metrics, the first bad step, and which arrays are finite."""
     arrays, static = eqx.partition(state, eqx.is_array)
 
-    def body(carry: Any, index: Array) -> tuple[Any, dict[str, Array]]:
+    def body(carry: Any, index: Array) -> tuple[Any, Array]:
+        nonlocal unravel
         following, metrics = step(eqx.combine(carry, static), data, key=jax.random.fold_in(key, index))
-        return eqx.filter(following, eqx.is_array), metrics
+        # One array for all metrics: each would be another small kernel at every step.
+        noted, unravel = ravel_pytree(metrics)
+        return eqx.filter(following, eqx.is_array), noted
 
-    arrays, metrics = jax.lax.scan(body, arrays, start + jnp.arange(length))
+    unravel = lambda noted: {}  # noqa: E731
+    arrays, noted = jax.lax.scan(body, arrays, start + jnp.arange(length))
+    metrics = jax.vmap(unravel)(noted)
     means = {name: values.mean(axis=0) for name, values in metrics.items()}
     good = jnp.ones(length, bool)
     for values in metrics.values():

@@ -1,4 +1,4 @@
-"""One gradient step: where Optax meets Equinox."""
+"""One gradient step: where Optax meets Equinox. Scales are never trained."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any, Literal, TypeVar
 import equinox as eqx
 import jax
 import optax
+
+from mcetm.nn.scaling import Scaling
 
 _Model = TypeVar("_Model")
 
@@ -21,9 +23,16 @@ def adam(learning_rate: float, schedule: Schedule, steps: int) -> optax.Gradient
     )
 
 
+def trained(model: _Model) -> _Model:
+    """The arrays that learning changes: all numbers but those of scales."""
+    is_scale = lambda part: isinstance(part, Scaling)  # noqa: E731
+    keep = lambda part: None if is_scale(part) or not eqx.is_inexact_array(part) else part  # noqa: E731
+    return jax.tree_util.tree_map(keep, model, is_leaf=is_scale)
+
+
 def begin(optimiser: optax.GradientTransformation, model: Any) -> optax.OptState:
-    """The optimiser's state for a model's arrays."""
-    return optimiser.init(eqx.filter(model, eqx.is_inexact_array))
+    """The optimiser's state for what it trains."""
+    return optimiser.init(trained(model))
 
 
 def descend(
@@ -32,5 +41,5 @@ def descend(
     """The model and the optimiser's state after one step against the gradient."""
     # Optax raises floats to integer powers, which strict promotion (on in our tests) would refuse.
     with jax.numpy_dtype_promotion("standard"):
-        updates, moments = optimiser.update(gradient, moments)
+        updates, moments = optimiser.update(trained(gradient), moments)
     return eqx.apply_updates(model, updates), moments
