@@ -2,7 +2,7 @@
 
     python benchmarks/timeline.py td3bc cql mcetm [--seeds 1] [--size full]
 
-The work is that of `mcetm bench policy`: after a warm-up, one chunk of updates and its rollouts under a profiler.
+The work is that of `mcetm bench policy`: after a warm-up, a chunk of updates and its rollouts, profiled.
 """
 
 from __future__ import annotations
