@@ -108,9 +108,10 @@ def _outcome(run: Run, config: TrainConfig, algo: str, task: str) -> dict[str, A
     outcome = run.outcomes[-1]
     scores = [_score(task, value) for value in outcome.returns or ()]
     lines = [line for line in outcome.history if "return" in line]
-    curve = {name: [_short(line[name]) for line in lines] for name in (*CURVE, *ROLLOUTS) if name in lines[0]}
+    # Cloning is evaluated at its end only.
+    noted = [name for name in (*CURVE, *ROLLOUTS) if name != "return" and lines and name in lines[0]]
+    curve = {name: [_short(line[name]) for line in lines] for name in noted}
     curve["score"] = [[_score(task, value) for value in line["return"]] for line in lines]
-    del curve["return"]
     return {
         "score": float(np.mean(scores)),
         "score_std": float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0,
