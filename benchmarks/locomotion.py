@@ -95,7 +95,8 @@ def main() -> None:
     for name, result in found.items():
         print(f"{name:8s} {result['score']:6.1f} ± {result['score_std']:.1f}", end="  ")
         print(f"published {result['published']}  {result['seconds']:.0f} s  {result['scores']}")
-        print("   ", {key: np.round(values, 4).tolist() for key, values in result["diagnosis"].items()})
+        diagnosis = result["diagnosis"] or {}  # cloning has no values to look at
+        print("   ", {key: np.round(values, 4).tolist() for key, values in diagnosis.items()})
 
 
 def _score(task: str, value: float) -> float:

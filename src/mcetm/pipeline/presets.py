@@ -247,6 +247,7 @@ def _fast() -> tuple[ModelsConfig, PolicyConfig]:
         sac=SACConfig(steps=300_000),
         td3=TD3Config(steps=300_000),
         iql=IQLConfig(steps=300_000),
+        bc=BCConfig(steps=300_000),
         # Long rollouts: what lies beyond their end is only ever guessed at (docs/locomotion.md).
         rollout=RolloutConfig(batch=1250, horizon=20, retain=20),
         evaluate_every=30_000,
