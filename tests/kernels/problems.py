@@ -44,7 +44,7 @@ def problem(kind: str, *, members: int = 1, rows: int = 3, samples: int = 2, noi
 
 
 def pulled(chains: Chains) -> Chains:
-    """The same chains, each on a spring of its own: from none to one that an explicit step would not survive."""
+    """The same chains, each on a spring of its own; at the stiffest an explicit step would diverge."""
     keys = jax.random.split(jax.random.key(1))
     stiffness = 100.0 * jax.random.uniform(keys[0], chains.start.shape[:-1]).at[:, 0].set(0.0)
     pull = Pull(chains.start + jax.random.normal(keys[1], chains.start.shape), stiffness)

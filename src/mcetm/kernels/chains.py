@@ -35,7 +35,7 @@ class Anchor(eqx.Module):
 
 
 class Pull(eqx.Module):
-    """A spring for each chain: stiffness/2 · ‖x − centre‖² is added to the energy, and integrated implicitly."""
+    """A spring for each chain, integrated implicitly: its energy has stiffness/2 · ‖x − centre‖² more."""
 
     centre: Float[Array, "members rows samples dim"]
     stiffness: Float[Array, "members rows samples"]
