@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mcetm.kernels import chains as plain
-from mcetm.kernels.chains import Anchor, Chains, Moves
+from mcetm.kernels.chains import Anchor, Chains, Moves, Pull
 from record import record
 
 SMALL = "--small" in sys.argv
@@ -31,7 +31,7 @@ CHECKED = (16, 4) if SMALL else (512, 8)
 """Rows and samples of the problems on which accuracy and moments are measured."""
 
 Sampler = Callable[..., Any]
-ALL = ("accuracy", "anchored", "moments", *SIZES)
+ALL = ("accuracy", "anchored", "latent", "moments", *SIZES)
 
 
 def variants() -> dict[str, tuple[Sampler, tuple[str, ...]]]:
@@ -56,7 +56,7 @@ def variants() -> dict[str, tuple[Sampler, tuple[str, ...]]]:
     if not SMALL:
         found["hopper float16"] = on_hopper(), ALL
     found |= {
-        "plain float32": (plain_at("highest"), ("accuracy", "anchored", "train")),
+        "plain float32": (plain_at("highest"), ("accuracy", "anchored", "latent", "train")),
         "plain tf32": (plain_at("tensorfloat32"), ("accuracy", *SIZES)),
         "plain bf16": (plain_at("BF16_BF16_F32"), ("accuracy", *SIZES)),
     }
@@ -75,7 +75,11 @@ def main() -> None:
     ceiling = _ceiling()
     result["ceiling_tflops"] = round(ceiling, 1)
     result["flop_per_next_state"] = FLOP_PER_STATE
-    checks = {"accuracy": _chains(*CHECKED), "anchored": _chains(*CHECKED, anchored=True)}
+    checks = {
+        "accuracy": _chains(*CHECKED),
+        "anchored": _chains(*CHECKED, anchored=True),
+        "latent": _latent(*CHECKED),
+    }
     exact = {name: _exact(chains) for name, chains in checks.items()}
     with jax.default_matmul_precision("highest"):
         reference = _law(plain.sample)
@@ -132,6 +136,32 @@ def _chains(rows: int, samples: int, *, anchored: bool = False, noise: float = 0
         if anchored
         else None,
         activations=("silu" if anchored else "relu",) * DEPTH,
+    )
+
+
+def _latent(rows: int, samples: int) -> Chains:
+    """As in training with manifold negatives: codes below a decoder (3 × 64), pulled to where they start."""
+    keys = iter(jax.random.split(jax.random.key(1), 16))
+    draw = lambda *shape: jax.random.normal(next(keys), shape)  # noqa: E731
+    top, widths = _chains(rows, samples), [10, 64, 64, 64, WIDTH]
+    below = tuple(
+        1.4 * draw(MEMBERS, above, under) / np.sqrt(under) for under, above in itertools.pairwise(widths)
+    )
+    start = draw(MEMBERS, rows, samples, 10)
+    sigma = jax.random.uniform(next(keys), (MEMBERS, rows, samples), minval=0.05, maxval=0.3)
+    return Chains(
+        start=start,
+        weights=(*below, *top.weights[1:]),
+        biases=(*[0.1 * draw(MEMBERS, 64) for _ in range(3)], *top.biases),
+        last=top.last,
+        context=top.context,
+        noise=top.noise,
+        unit=None,
+        box=None,
+        anchor=None,
+        activations=("relu",) * (3 + DEPTH),
+        entry=3,
+        pull=Pull(start, sigma**-2),
     )
 
 

@@ -1,6 +1,7 @@
 """What a benchmark writes down: figures that follow from times, and rows that failed beside the others."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,12 @@ import jax.numpy as jnp
 import pytest
 from jax import Array
 
-from mcetm.bench import ceiling, policy, sampling
+from mcetm.bench import ceiling, energies, policy, sampling
 from mcetm.bench.clock import Spread, from_history
 from mcetm.bench.sheet import Measured, Sheet
 from mcetm.cli import main
+from mcetm.dynamics import EnergyConfig, fused
+from mcetm.kernels import chains
 from mcetm.training import Fit
 from tests.pipeline.test_train import tiny
 
@@ -68,6 +71,28 @@ def test_results_hold_the_machine_and_every_implementation(
     flops = 1e12 * product["figures"]["TFLOP/s"]
     assert ours["figures"]["share of the ceiling"] == pytest.approx(rate * sampling._flop(200, 4) / flops)
     assert "PyTorch is not installed." in found["benchmarks"]["sampling"]["notes"]
+
+
+def test_the_fused_sampler_is_a_row_where_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str | None, str]] = []
+
+    def fit_energy(log: Any, config: EnergyConfig, **_: Any) -> tuple[None, list[dict[str, float]]]:
+        asked.append((os.environ.get("MCETM_FUSED"), config.negatives))
+        return None, [{"seconds": 1.0}] * 3
+
+    monkeypatch.delenv("MCETM_FUSED", raising=False)
+    monkeypatch.setattr(energies, "fit_energy", fit_energy)
+    monkeypatch.setattr(energies, "why_no_torch", lambda: "PyTorch is not installed.")
+    here, there = Sheet("small", 1000.0), Sheet("small", 1000.0)
+    energies.run_energies(here)
+    assert {row.way for row in here.rows} == {"plain JAX"}, "there is no such GPU here"
+    asked.clear()
+    monkeypatch.setattr(fused, "kernel", lambda *_: chains.sample)
+    energies.run_energies(there)
+    assert [row.failure for row in there.rows] == [None] * 6
+    manifold, standard = ([(way, kind) for way in ("off", "on")] for kind in ("manifold", "uniform"))
+    assert asked == manifold + standard + manifold
+    assert "MCETM_FUSED" not in os.environ
 
 
 def test_updates_of_all_seeds_count(monkeypatch: pytest.MonkeyPatch) -> None:

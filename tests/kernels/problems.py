@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mcetm.kernels.chains import Activation, Anchor, Chains, Moves
+from mcetm.kernels.chains import Activation, Anchor, Chains, Moves, Pull
 
 MOVES = Moves((0.1, 0.05), "paper", gradient_clip=10.0, move_clip=0.5)
 
@@ -40,3 +41,11 @@ def problem(kind: str, *, members: int = 1, rows: int = 3, samples: int = 2, noi
         activations=decoder + network,
         entry=1 if kind == "latent" else 0,
     )
+
+
+def pulled(chains: Chains) -> Chains:
+    """The same chains, each on a spring of its own; at the stiffest an explicit step would diverge."""
+    keys = jax.random.split(jax.random.key(1))
+    stiffness = 100.0 * jax.random.uniform(keys[0], chains.start.shape[:-1]).at[:, 0].set(0.0)
+    pull = Pull(chains.start + jax.random.normal(keys[1], chains.start.shape), stiffness)
+    return eqx.tree_at(lambda c: c.pull, chains, pull, is_leaf=lambda leaf: leaf is None)

@@ -12,7 +12,7 @@ import pytest
 
 from mcetm.kernels import chains
 from mcetm.kernels.chains import Chains, Moves
-from tests.kernels.problems import MOVES, problem
+from tests.kernels.problems import MOVES, problem, pulled
 
 hopper = pytest.importorskip("mcetm.kernels.hopper")
 interpreter = pytest.importorskip("jax._src.pallas.mosaic_gpu.interpret.params")
@@ -30,6 +30,14 @@ def test_without_noise_chains_go_where_the_reference_goes(kind: str) -> None:
     expected = chains.sample(still, MOVES, key=jax.random.key(0))
     travelled = float(jnp.abs(expected - still.start).mean())
     # Operands have eleven bits; next to a kink of a ReLU even that can turn a unit on or off.
+    assert np.abs(_sample(still, MOVES) - expected).mean() < 0.02 * travelled
+
+
+@pytest.mark.parametrize("kind", ["anchored", "latent"])
+def test_a_pull_leads_where_it_leads_the_reference(kind: str) -> None:
+    still = pulled(problem(kind, members=2))
+    expected = chains.sample(still, MOVES, key=jax.random.key(0))
+    travelled = float(jnp.abs(expected - still.start).mean())
     assert np.abs(_sample(still, MOVES) - expected).mean() < 0.02 * travelled
 
 
@@ -93,6 +101,9 @@ def test_widths_that_do_not_fit_are_refused() -> None:
     assert not hopper.serves([200], dim=17)
     assert not hopper.serves([200, 100], dim=17)
     assert not hopper.serves([200] * 4, dim=100)
+    assert hopper.serves([200] * 4, dim=10, below=[64] * 3)
+    assert not hopper.serves([200] * 4, dim=10, below=[128])
+    assert not hopper.serves([200] * 4, dim=10, below=[64] * 20), "too much to keep in shared memory"
 
 
 def test_a_ring_that_would_wait_for_ever_is_refused() -> None:
@@ -100,6 +111,7 @@ def test_a_ring_that_would_wait_for_ever_is_refused() -> None:
         hopper.sample(problem("plain"), MOVES, hopper.Tuning(slots=1, slice_rows=48), key=jax.random.key(0))
 
 
-def test_it_compiles_for_a_gpu() -> None:
-    lowered = jax.jit(lambda p, k: hopper.sample(p, MOVES, key=k)).trace(problem("plain"), jax.random.key(0))
+@pytest.mark.parametrize("chains", [problem("plain"), pulled(problem("latent"))], ids=["plain", "pulled"])
+def test_it_compiles_for_a_gpu(chains: Chains) -> None:
+    lowered = jax.jit(lambda p, k: hopper.sample(p, MOVES, key=k)).trace(chains, jax.random.key(0))
     assert "mosaic_gpu" in lowered.lower(lowering_platforms=("cuda",)).as_text()

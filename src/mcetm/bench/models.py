@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from mcetm.bench.clock import clock, compile_for
-from mcetm.bench.sampling import COUNT, plain_jax
+from mcetm.bench.sampling import COUNT, draw_samples
 from mcetm.bench.sheet import Measured, Sheet
 from mcetm.bench.subjects import energies, gaussians, random_log
 from mcetm.data.normalize import Statistics
@@ -46,7 +46,9 @@ def run_models(sheet: Sheet) -> None:
             make: Callable[[Transitions], TransitionModel] = make, first: float | None = first
         ) -> Measured:
             model, key = make(log), jax.random.key(0)
-            made = compile_for(lambda model, o, a, k: plain_jax(model, o, a, key=k), model, obs, action, key)
+            made = compile_for(
+                lambda model, o, a, k: draw_samples(model, o, a, key=k), model, obs, action, key
+            )
             seconds = clock(lambda: made.program(model, obs, action, key))
             ratio = {} if first is None else {"times the Gaussian": seconds.median / first}
             rate = _MEMBERS * states * COUNT / seconds.median

@@ -15,6 +15,7 @@ from mcetm.bench.clock import clock, compile_for
 from mcetm.bench.eager import Eager, why_no_torch
 from mcetm.bench.sheet import Measured, Sheet
 from mcetm.bench.subjects import ACTION, OBS, energies, random_log
+from mcetm.bench.ways import FUSED, PLAIN, asking, ways
 from mcetm.dynamics import Samples, TransitionModel
 from mcetm.pipeline.presets import make_config
 
@@ -22,16 +23,24 @@ COUNT = 10
 """N, samples of each member."""
 
 
-def plain_jax(model: TransitionModel, obs: Array, action: Array, *, key: PRNGKeyArray) -> Samples:
+def draw_samples(model: TransitionModel, obs: Array, action: Array, *, key: PRNGKeyArray) -> Samples:
     """As rollouts do it: so many states at once, the rest after them."""
     keys = jax.random.split(key, len(obs))
     draw = lambda row: model.samples(row[0], row[1], COUNT, key=row[2])  # noqa: E731
     return jax.lax.map(draw, (obs, action, keys), batch_size=min(len(obs), RolloutConfig().parallel))
 
 
-IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {"plain JAX": plain_jax}
-"""Ways to draw N next states of every member for every state, with the signature of `plain_jax`: each becomes
-a row."""
+def _as(way: str) -> Callable[..., Samples]:
+    def draw(*arguments: Any, **options: Any) -> Samples:
+        with asking(way):
+            return draw_samples(*arguments, **options)
+
+    return draw
+
+
+IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {PLAIN: _as(PLAIN), FUSED: _as(FUSED)}
+"""Ways to draw N next states of every member for every state, with the signature of `draw_samples`: each
+becomes a row, the fused sampler where it serves."""
 
 
 def run_sampling(sheet: Sheet) -> None:
@@ -52,6 +61,8 @@ def run_sampling(sheet: Sheet) -> None:
             return {"next states/s": rate, **share}
 
         for way, draw in IMPLEMENTATIONS.items():
+            if way == FUSED and FUSED not in ways(config):
+                continue
 
             def measure(states: int = states, draw: Callable[..., Any] = draw) -> Measured:
                 model = energies(config, log)

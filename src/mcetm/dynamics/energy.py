@@ -36,6 +36,19 @@ class Energy(Protocol):
         ...
 
 
+class Conditional(eqx.Module):
+    """E(s, a, ·) of one (s, a), as a function of the coordinates x in which chains move."""
+
+    energy: Energy
+    space: Space
+    obs: Float[Array, " obs"]
+    action: Float[Array, " action"]
+
+    def __call__(self, x: Float[Array, " obs"]) -> Float[Array, ""]:
+        """The energy of the state that x stands for."""
+        return self.energy(self.obs, self.action, self.space.leave(self.obs, x))
+
+
 class PlainEnergy(eqx.Module):
     """E = network(s, a, x), where x are the coordinates of s' in `space`.
 

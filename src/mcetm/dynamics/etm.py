@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics.contrastive import energy_regulariser, gradient_penalty, info_nce, ranking_nce
-from mcetm.dynamics.energy import AnchoredEnergy, Energy, PlainEnergy
+from mcetm.dynamics.energy import AnchoredEnergy, Conditional, Energy, PlainEnergy
 from mcetm.dynamics.gaussian import Gaussian, GaussianEnsemble
 from mcetm.dynamics.inference import REFINE, EnergyEnsemble, InferenceConfig
 from mcetm.dynamics.langevin import Energy as StateEnergy
@@ -186,7 +186,7 @@ def energy_loss(
     key: PRNGKeyArray,
 ) -> tuple[Float[Array, ""], dict[str, Array]]:
     """Loss of one transition: contrast, gradient penalty, regulariser."""
-    at = lambda model: lambda x: model(row.obs, row.action, space.leave(row.obs, x))  # noqa: E731
+    at = lambda model: Conditional(model, space, row.obs, row.action)  # noqa: E731
     unit = energy.unit(row.obs, row.action)
     seen = Row(
         row.obs,

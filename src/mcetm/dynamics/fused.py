@@ -1,14 +1,16 @@
-"""The one place where models meet the fused sampler: an ensemble's chains as plain arrays, all rows at once.
+"""The one place where models meet the fused sampler: their chains as plain arrays, all rows at once.
 
-`draw` does for one (s, a) what `EnergyEnsemble.samples` does member by member and sample by sample. Under
-`vmap` its rows are gathered, so that one kernel runs them all. Where no kernel serves (another device,
-another network), `sampler` says so and the plain path runs.
+`draw` does for one (s, a) what `EnergyEnsemble.samples` does member by member and sample by sample. `ambient`
+and `latent` run the chains of an energy in training, which make its rivals. Under `vmap` rows and members are
+gathered, so that one kernel runs them all. Where no kernel serves (another device, another network), they
+say so, and the plain path runs.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -16,11 +18,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
-from mcetm.dynamics.energy import AnchoredEnergy, PlainEnergy
+from mcetm.dynamics.energy import AnchoredEnergy, Conditional, PlainEnergy
+from mcetm.dynamics.langevin import Energy as StateEnergy
 from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder
 from mcetm.dynamics.space import Space
-from mcetm.kernels.chains import Anchor, Chains, Moves
+from mcetm.kernels.chains import Anchor, Chains, Moves, Pull
 from mcetm.nn.mlp import MLP
 from mcetm.nn.scaling import frozen
 
@@ -30,14 +33,13 @@ if TYPE_CHECKING:
 Sampler = Callable[..., Float[Array, "members rows samples dim"]]
 
 
-def sampler(model: EnergyEnsemble) -> Sampler | None:
-    """The kernel that serves this model on this machine, if there is one and it is asked for.
+def kernel(widths: Sequence[int], dim: int, below: Sequence[int] = ()) -> Sampler | None:
+    """The kernel that serves such a network on this machine, if there is one and it is asked for.
 
-    `MCETM_FUSED=on` asks: the kernel has not been measured on a GPU yet (docs/kernels.md).
+    `widths` are the energy's hidden layers, `dim` what chains move, `below` a decoder's hidden layers.
+    `MCETM_FUSED=on` asks (docs/kernels.md).
     """
-    if os.environ.get("MCETM_FUSED") != "on":
-        return None
-    if jax.default_backend() != "gpu" or not expressible(model):
+    if os.environ.get("MCETM_FUSED") != "on" or jax.default_backend() != "gpu":
         return None
     device = jax.devices()[0]
     if not str(getattr(device, "compute_capability", "")).startswith("9."):
@@ -46,23 +48,71 @@ def sampler(model: EnergyEnsemble) -> Sampler | None:
         from mcetm.kernels import hopper
     except ImportError:  # this version of JAX has no such backend
         return None
-    network = _network(model.members)
-    widths = [layer.bias.shape[-1] for layer in network.layers[:-1]]
-    if not hopper.serves(widths, dim=model.space.box.low.shape[-1]):
+    return hopper.sample if hopper.serves(widths, dim, below) else None
+
+
+def sampler(model: EnergyEnsemble) -> Sampler | None:
+    """The kernel that serves all stages of this model, if there is one and it is asked for."""
+    if not expressible(model):
         return None
-    return hopper.sample
+    run = _ambient_kernel(model.members, model.space.box.low.shape[-1])
+    below = _below(model)
+    return run if run is None or below is None else _latent_kernel(model.members, below)
 
 
 def expressible(model: EnergyEnsemble) -> bool:
     """Whether this model's chains are those of a network that `kernels.chains` knows."""
-    if not isinstance(model.members, (PlainEnergy, AnchoredEnergy)):
-        return False
-    below = None if model.config.latent is None else model.autoencoder
-    if below is not None and (
-        isinstance(model.members, AnchoredEnergy) or below.decoder.activation == "gelu"
-    ):
-        return False
-    return _network(model.members).activation != "gelu"
+    below = _below(model)
+    return _in_states(model.members) and (below is None or _in_codes(model.members, below))
+
+
+def ambient(
+    langevin: Langevin,
+    energy: StateEnergy,
+    start: Float[Array, "samples dim"],
+    *,
+    unit: Float[Array, " dim"] | None,
+    key: PRNGKeyArray,
+) -> Float[Array, "samples dim"] | None:
+    """Where chains in the box of the energy's space end; None where no kernel serves."""
+    if not isinstance(energy, Conditional):
+        return None
+    run = _ambient_kernel(energy.energy, start.shape[-1])
+    if run is None:
+        return None
+    noise = jnp.full(len(start), langevin.noise)
+    chains = ambient_chains(
+        _alone(energy.energy), energy.space, energy.obs, energy.action, start[None], noise
+    )
+    chains = replace(chains, unit=None if unit is None else unit[None, None])
+    return _run(run, chains, moves(langevin), key)[0]
+
+
+def latent(
+    langevin: Langevin,
+    energy: StateEnergy,
+    autoencoder: Autoencoder,
+    start: Float[Array, "samples latent"],
+    pull: tuple[Float[Array, "samples latent"], Float[Array, " samples"]],
+    offset: Float[Array, " dim"],
+    *,
+    key: PRNGKeyArray,
+) -> Float[Array, "samples latent"] | None:
+    """Where chains of codes end that are pulled; None where no kernel serves.
+
+    `offset` is what is added to a decoded state, in the coordinates of the energy's space.
+    """
+    if not isinstance(energy, Conditional):
+        return None
+    run = _latent_kernel(energy.energy, autoencoder)
+    if run is None:
+        return None
+    member, noise = _alone(energy.energy), jnp.full(len(start), langevin.noise)
+    shift = offset * energy.space.scale.std
+    chains = latent_chains(member, autoencoder, energy.obs, energy.action, start[None], noise, shift)
+    centre, stiffness = pull
+    chains = replace(chains, pull=Pull(centre[None, None], stiffness[None, None]))
+    return _run(run, chains, moves(langevin), key)[0]
 
 
 def draw(
@@ -171,10 +221,12 @@ def latent_chains(
     action: Float[Array, " action"],
     start: Float[Array, "members samples latent"],
     noise: Float[Array, " samples"],
+    shift: Float[Array, " obs"] | None = None,
 ) -> Chains:
     """Chains of codes: decoder and energy as one deeper network.
 
-    The decoder's last layer and the energy's first are both linear, and become one.
+    The decoder's last layer and the energy's first are both linear, and become one. `shift` is added to a
+    decoded state, in raw units.
     """
     decoder, codes, states = autoencoder.decoder, autoencoder.code_scale, autoencoder.state_scale
     lowest, *middle, end = decoder.layers
@@ -184,7 +236,8 @@ def latent_chains(
     def joined(member: PlainEnergy) -> tuple[Array, Array]:
         first, before = member.network.layers[0], _before(member, obs, action)
         weight = first.weight[:, len(before) :]
-        origin = member.space.enter(obs, states.denormalize(end.bias))
+        at_zero = states.denormalize(end.bias)
+        origin = member.space.enter(obs, at_zero if shift is None else at_zero + shift)
         context = first.weight[:, : len(before)] @ before + first.bias + weight @ origin
         return weight @ ((states.std / member.space.scale.std)[:, None] * end.weight), context
 
@@ -217,39 +270,89 @@ def latent_chains(
 
 
 def _run(run: Sampler, chains: Chains, how: Moves, key: PRNGKeyArray) -> Float[Array, "members samples dim"]:
-    """Run the chains of one row; under `vmap`, of all rows together."""
+    """Run the chains of one row; under `vmap`, of all rows and of all networks together."""
     anchor = chains.anchor
-    rows = (chains.start, chains.context, chains.unit, anchor and (anchor.mean, anchor.spread))
-    network = (chains.weights, chains.biases, chains.last, chains.noise, chains.box, anchor and anchor.weight)
+    rows = (chains.start, chains.context, chains.unit, chains.pull, anchor and (anchor.mean, anchor.spread))
+    network = (chains.weights, chains.biases, chains.last, anchor and anchor.weight)
+    alike = (chains.noise, chains.box)
 
     @jax.custom_batching.custom_vmap
-    def together(rows: Any, network: Any, key: Array) -> Array:
-        start, context, unit, gaussian = rows
-        weights, biases, last, noise, box, residual = network
+    def together(rows: Any, network: Any, alike: Any, key: Array) -> Array:
+        start, context, unit, pull, gaussian = rows
+        weights, biases, last, residual = network
+        noise, box = alike
         anchor = None if gaussian is None else Anchor(residual, *gaussian)
         known = (chains.activations, chains.entry)
-        whole = Chains(start, weights, biases, last, context, noise, unit, box, anchor, *known)
+        whole = Chains(start, weights, biases, last, context, noise, unit, box, anchor, *known, pull)
         return run(whole, how, key=jax.random.wrap_key_data(key))
 
     @together.def_vmap
-    def _gathered(size: int, batched: Any, rows: Any, network: Any, key: Array) -> tuple[Array, bool]:
-        of_rows, of_network, of_key = batched
-        if any(jax.tree.leaves(of_network)):  # several models: one after the other
+    def _gathered(size: int, batched: Any, *arguments: Any) -> tuple[Array, bool]:
+        rows, network, alike, key = arguments
+        of_rows, of_network, of_alike, of_key = batched
+        if any(jax.tree.leaves(of_alike)):  # what all chains of a call share differs: one after the other
             take = lambda tree, which, i: jax.tree.map(lambda a, b: a[i] if b else a, tree, which)  # noqa: E731
-            one = lambda i: together(  # noqa: E731
-                *(take(t, b, i) for t, b in zip((rows, network, key), batched, strict=True))
-            )
+            one = lambda i: together(*(take(t, b, i) for t, b in zip(arguments, batched, strict=True)))  # noqa: E731
             return jax.lax.map(one, jnp.arange(size)), True
+        key = key[0] if of_key else key
+        if any(jax.tree.leaves(of_network)):  # several networks: more members
+
+            def side_by_side(leaf: Array, is_batched: bool) -> Array:
+                leaf = leaf if is_batched else jnp.broadcast_to(leaf, (size, *leaf.shape))
+                return leaf.reshape(-1, *leaf.shape[2:])
+
+            end = together(
+                jax.tree.map(side_by_side, rows, of_rows),
+                jax.tree.map(side_by_side, network, of_network),
+                alike,
+                key,
+            )
+            return end.reshape(size, -1, *end.shape[1:]), True
 
         def gather(leaf: Array, is_batched: bool) -> Array:
             leaf = jnp.moveaxis(leaf, 0, 1) if is_batched else jnp.repeat(leaf[:, None], size, axis=1)
             return leaf.reshape(leaf.shape[0], -1, *leaf.shape[3:])
 
-        end = together(jax.tree.map(gather, rows, of_rows), network, key[0] if of_key else key)
+        end = together(jax.tree.map(gather, rows, of_rows), network, alike, key)
         return jnp.moveaxis(end.reshape(end.shape[0], size, -1, *end.shape[2:]), 1, 0), True
 
-    arrays = jax.lax.stop_gradient((rows, network, jax.random.key_data(key)))
+    arrays = jax.lax.stop_gradient((rows, network, alike, jax.random.key_data(key)))
     return jax.lax.stop_gradient(together(*arrays))[:, 0]
+
+
+def _in_states(energy: Any) -> bool:
+    """Whether chains of states under this energy can be expressed as `Chains`."""
+    return isinstance(energy, (PlainEnergy, AnchoredEnergy)) and _network(energy).activation != "gelu"
+
+
+def _in_codes(energy: Any, autoencoder: Autoencoder) -> bool:
+    """Whether chains of codes can."""
+    return isinstance(energy, PlainEnergy) and _in_states(energy) and autoencoder.decoder.activation != "gelu"
+
+
+def _ambient_kernel(energy: Any, dim: int) -> Sampler | None:
+    return kernel(_widths(_network(energy)), dim) if _in_states(energy) else None
+
+
+def _latent_kernel(energy: Any, autoencoder: Autoencoder) -> Sampler | None:
+    if not _in_codes(energy, autoencoder):
+        return None
+    dim = autoencoder.code_scale.mean.shape[-1]
+    return kernel(_widths(_network(energy)), dim, _widths(autoencoder.decoder))
+
+
+def _below(model: EnergyEnsemble) -> Autoencoder | None:
+    """Whose decoder lies below the energies in this model's latent stage."""
+    return None if model.config.latent is None else model.autoencoder
+
+
+def _alone(energy: Any) -> Any:
+    """An ensemble of one."""
+    return jax.tree.map(lambda leaf: leaf[None] if eqx.is_array(leaf) else leaf, energy)
+
+
+def _widths(network: MLP) -> list[int]:
+    return [layer.bias.shape[-1] for layer in network.layers[:-1]]
 
 
 def _network(energy: Any) -> MLP:

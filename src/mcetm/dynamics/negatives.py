@@ -1,7 +1,7 @@
 """Where an energy's rivals come from: noise, the manifold around the truth, a known proposal, other rows.
 
 Everything here lives in the coordinates x of a `Space`; `energy(x)` is E of one (s, a) at the state that x
-stands for.
+stands for. Where it is the `Conditional` of a network that a kernel serves, the kernel runs the chains.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from mcetm.dynamics import fused
 from mcetm.dynamics.gaussian import Gaussian
 from mcetm.dynamics.langevin import Energy as StateEnergy
 from mcetm.dynamics.langevin import Langevin
@@ -57,7 +58,10 @@ class NoiseNegatives(eqx.Module):
         if self.start == "uniform":
             starts = jax.random.uniform(start_key, shape, minval=box.low, maxval=box.high)
         else:
-            starts = box.clip(jax.random.normal(start_key, shape))
+            starts = jax.vmap(box.clip)(jax.random.normal(start_key, shape))
+        ends = fused.ambient(self.sampler, energy, starts, unit=row.unit, key=chain_key)
+        if ends is not None:
+            return ends
         run = lambda x, k: self.sampler(energy, x, box=box, unit=row.unit, key=k)  # noqa: E731
         return jax.vmap(run)(starts, jax.random.split(chain_key, count))
 
@@ -94,24 +98,37 @@ class ManifoldNegatives(eqx.Module):
         code = encode(row.truth)
         offset = row.truth - decode(code) if self.difference else jnp.zeros_like(row.truth)
 
-        def rival(key: PRNGKeyArray) -> Float[Array, " dim"]:
-            sigma_key, noise_key, latent_key, ambient_key = jax.random.split(key, 4)
-            sigma = self._draw_sigma(sigma_key)
-            perturbed = code + sigma * jax.random.normal(noise_key, code.shape)
-            stiffness = self.recovery / sigma**2
-            z = self.latent(
-                lambda z: energy(decode(z) + offset), perturbed, pull=(perturbed, stiffness), key=latent_key
-            )
+        keys = jax.vmap(lambda k: jax.random.split(k, 4))(jax.random.split(key, count))
+        sigma_keys, noise_keys, latent_keys, ambient_keys = (keys[:, i] for i in range(4))
+        sigma = jax.vmap(self._draw_sigma)(sigma_keys)
+        noise = jax.vmap(lambda k: jax.random.normal(k, code.shape))(noise_keys)
+        perturbed = code + sigma[:, None] * noise
+        stiffness = self.recovery / sigma**2
+
+        def latent(perturbed: Array, stiffness: Array, key: PRNGKeyArray) -> Float[Array, " latent"]:
+            on_manifold = lambda z: energy(decode(z) + offset)  # noqa: E731
+            return self.latent(on_manifold, perturbed, pull=(perturbed, stiffness), key=key)
+
+        def ambient(x: Array, perturbed: Array, stiffness: Array, key: PRNGKeyArray) -> Float[Array, " dim"]:
             # In state space the recovery term is not quadratic; the sampler's clips and box bound it.
             return self.ambient(
                 lambda x: energy(x) + 0.5 * stiffness * ((encode(x) - perturbed) ** 2).sum(),
-                self.space.box.clip(decode(z) + offset),
+                x,
                 box=self.space.box,
                 unit=row.unit,
-                key=ambient_key,
+                key=key,
             )
 
-        return jax.vmap(rival)(jax.random.split(key, count))
+        pull = (perturbed, stiffness)
+        z = fused.latent(self.latent, energy, autoencoder, perturbed, pull, offset, key=latent_keys[0])
+        if z is None:
+            z = jax.vmap(latent)(perturbed, stiffness, latent_keys)
+        x = jax.vmap(lambda z: self.space.box.clip(decode(z) + offset))(z)
+        if not self.recovery:
+            ends = fused.ambient(self.ambient, energy, x, unit=row.unit, key=ambient_keys[0])
+            if ends is not None:
+                return ends
+        return jax.vmap(ambient)(x, perturbed, stiffness, ambient_keys)
 
     def _draw_sigma(self, key: PRNGKeyArray) -> Float[Array, ""]:
         low, high = jnp.asarray(self.sigma)

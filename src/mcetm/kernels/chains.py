@@ -34,6 +34,13 @@ class Anchor(eqx.Module):
     spread: Float[Array, "members rows dim"]
 
 
+class Pull(eqx.Module):
+    """A spring for each chain, integrated implicitly: its energy has stiffness/2 · ‖x − centre‖² more."""
+
+    centre: Float[Array, "members rows samples dim"]
+    stiffness: Float[Array, "members rows samples"]
+
+
 class Chains(eqx.Module):
     """Where chains start, and the energies they run under; one network per member, one context per row."""
 
@@ -54,6 +61,7 @@ class Chains(eqx.Module):
     """Of the hidden layers."""
     entry: int = eqx.field(static=True, default=0)
     """The layer at which the context enters: 0, or the one above a decoder's layers."""
+    pull: Pull | None = None
 
 
 @dataclass(frozen=True)
@@ -105,6 +113,10 @@ def sample(chains: Chains, moves: Moves, *, key: PRNGKeyArray) -> Float[Array, "
         if moves.gradient_clip is not None:
             g = jnp.clip(g, -moves.gradient_clip, moves.gradient_clip)
         delta = of_gradient * g + of_noise * chains.noise[:, None] * w
+        if chains.pull is not None:
+            # Backward Euler, as in `mcetm.dynamics.langevin`: the gradient's factor is minus the drift.
+            strength = -of_gradient * chains.pull.stiffness[..., None] * unit[:, :, None]
+            delta = (delta + strength * (chains.pull.centre - x)) / (1.0 + strength * unit[:, :, None])
         if moves.move_clip is not None:
             delta = jnp.clip(delta, -moves.move_clip, moves.move_clip)
         x = x + unit[:, :, None] * delta

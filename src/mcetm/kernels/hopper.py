@@ -50,10 +50,18 @@ class Tuning:
     """Parameters of Pallas' interpreter for machines without a GPU."""
 
 
-def serves(widths: Sequence[int], dim: int) -> bool:
-    """Whether chains of `dim` numbers under layers of these widths fit into registers and shared memory."""
+def serves(widths: Sequence[int], dim: int, below: Sequence[int] = ()) -> bool:
+    """Whether chains of `dim` numbers under layers of these widths fit into registers and shared memory.
+
+    `below` are the layers of a decoder.
+    """
     filled = {_fill(width) for width in widths}
-    return len(widths) > 1 and len(filled) == 1 and _SMALL < max(filled) <= 208 and dim <= 48
+    if not (len(widths) > 1 and len(filled) == 1 and _SMALL < max(filled) <= 208 and dim <= 48):
+        return False
+    if any(_fill(width) > _SMALL for width in below):
+        return False
+    slices, slots = _ring([_fill(width) for width in (dim, *below, *widths)], Tuning(), anchored=False)
+    return slots >= len(slices)
 
 
 def sample(
@@ -106,6 +114,10 @@ def sample(
         inputs["mean"] = per_row(chains.anchor.mean)
         inputs["spread"] = per_row(chains.anchor.spread, 1.0)
         inputs["resident"].append(matrix(chains.anchor.weight, 0))
+    if chains.pull is not None:
+        inputs["centre"] = per_chain(chains.pull.centre.reshape(members, rows * samples, dim))
+        stiffness = chains.pull.stiffness.reshape(members, rows * samples)
+        inputs["stiffness"] = _to(stiffness, 1, tiles * ROWS * GROUPS)
     leaves, tree = jax.tree.flatten(inputs)
     run = plgpu.kernel(
         lambda *refs: program(tree.unflatten(refs[: len(leaves)]), *refs[len(leaves) :]),
@@ -137,6 +149,7 @@ class _Program:
     entry: int
     anchored: bool
     boxed: bool
+    pulled: bool
     resident: tuple[int, ...]
     """Layers whose weights stay in shared memory."""
     streamed: tuple[int, ...]
@@ -238,9 +251,7 @@ class _Worker:
         moves = self.program.moves
         gradient = self.gradient(step, x)
         of_gradient, of_noise = self.refs["factors"][step, 0], self.refs["factors"][step, 1]
-        amount = lax.broadcast_in_dim(
-            self.load(self.refs["noise"].at[self.rows], _WGMMA.reduce(1)), (ROWS, CHUNK), [0]
-        )
+        amount = self.each(self.refs["noise"].at[self.rows])
         moved = []
         for i, w in enumerate(self.noise(step)):
             at = pl.ds(i * CHUNK, CHUNK)
@@ -250,6 +261,11 @@ class _Worker:
             if moves.gradient_clip is not None:
                 g = _clip(g, moves.gradient_clip)
             delta = of_gradient * g + of_noise * (amount * w)
+            if self.program.pulled:
+                # Without a division by the unit, which is 0 where columns only fill up.
+                stiffness = self.each(self.refs["stiffness"].at[self.member, self.rows])
+                strength = of_gradient * (stiffness * unit)  # below 0
+                delta = (delta - strength * (self.mine("centre", at) - x[i])) / (1.0 - strength * unit)
             if moves.move_clip is not None:
                 delta = _clip(delta, moves.move_clip)
             to = x[i] + unit * delta
@@ -381,6 +397,10 @@ class _Worker:
         """Some columns of this group's rows of an input."""
         return self.load(self.refs[name].at[self.member, self.rows, columns])
 
+    def each(self, ref: Any) -> Array:
+        """One number for each chain of this group, across a chunk."""
+        return lax.broadcast_in_dim(self.load(ref, _WGMMA.reduce(1)), (ROWS, CHUNK), [0])
+
     def alike(self, name: Any, chunk: int) -> Array:
         """A chunk of a vector that is the same for all chains: a layer's bias, or one with a name."""
         widths = self.program.widths
@@ -462,14 +482,8 @@ class _Slopes:
 def _plan(chains: Chains, moves: Moves, widths: list[int], tuning: Tuning) -> _Program:
     """What stays in shared memory, and how the rest is cut up to come by."""
     layers = range(len(chains.weights))
-    resident = tuple(i for i in layers if i == 0 or min(widths[i : i + 2]) <= _SMALL)
-    width = widths[-1]
-    size = _fill(-(-width // -(-width // tuning.slice_rows)))
-    breadth = max(*widths, widths[0] * (2 if chains.anchor is None else 4))
-    held = sum(widths[i] * widths[i + 1] for i in resident) + GROUPS * ROWS * breadth
-    held += widths[0] * widths[1] if chains.anchor is not None else 0
-    slices = tuple((first, min(size, width - first)) for first in range(0, width, size))
-    slots = tuning.slots or min(8, (SHARED // 2 - held) // (size * width))
+    resident = _resident(widths)
+    slices, slots = _ring(widths, tuning, anchored=chains.anchor is not None)
     if slots < len(slices):  # it would wait for ever: a product begins when all its slices are there
         raise ValueError(f"A ring of {slots} slots cannot hold the {len(slices)} slices of a matrix.")
     return _Program(
@@ -478,14 +492,34 @@ def _plan(chains: Chains, moves: Moves, widths: list[int], tuning: Tuning) -> _P
         chains.entry,
         chains.anchor is not None,
         chains.box is not None,
+        chains.pull is not None,
         resident,
         tuple(i for i in layers if i not in resident),
         slices,
         slots,
-        breadth,
+        _breadth(widths, anchored=chains.anchor is not None),
         moves,
         tuning,
     )
+
+
+def _resident(widths: list[int]) -> tuple[int, ...]:
+    return tuple(i for i in range(len(widths) - 1) if i == 0 or min(widths[i : i + 2]) <= _SMALL)
+
+
+def _breadth(widths: list[int], *, anchored: bool) -> int:
+    return max(*widths, widths[0] * (4 if anchored else 2))
+
+
+def _ring(widths: list[int], tuning: Tuning, *, anchored: bool) -> tuple[tuple[tuple[int, int], ...], int]:
+    """The slices of a streamed matrix, and how many slots there is room for beside what is held."""
+    width = widths[-1]
+    size = _fill(-(-width // -(-width // tuning.slice_rows)))
+    held = sum(widths[i] * widths[i + 1] for i in _resident(widths))
+    held += GROUPS * ROWS * _breadth(widths, anchored=anchored)
+    held += widths[0] * widths[1] if anchored else 0
+    slices = tuple((first, min(size, width - first)) for first in range(0, width, size))
+    return slices, tuning.slots or min(8, (SHARED // 2 - held) // (size * width))
 
 
 def _columns(x: Array, chunk: int) -> Array:

@@ -1,0 +1,39 @@
+"""Plain JAX and the fused sampler side by side: which of the two runs is settled when a program is traced."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mcetm.bench.subjects import OBS
+from mcetm.dynamics import fused
+from mcetm.pipeline.config import ModelsConfig
+
+PLAIN, FUSED = "plain JAX", "fused sampler"
+
+
+@contextmanager
+def asking(way: str) -> Iterator[None]:
+    """Ask for the one or the other, whatever was asked for before."""
+    before = os.environ.get("MCETM_FUSED")
+    os.environ["MCETM_FUSED"] = "on" if way == FUSED else "off"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["MCETM_FUSED"]
+        else:
+            os.environ["MCETM_FUSED"] = before
+
+
+def ways(config: ModelsConfig) -> list[str]:
+    """What can run the chains of these energies on this machine."""
+    energy, below = config.energy, config.autoencoder
+    widths = [energy.width] * energy.depth
+    with asking(FUSED):
+        served = fused.kernel(widths, OBS) is not None
+        if energy.negatives == "manifold":
+            decoder = [below.width] * below.depth
+            served = served and fused.kernel(widths, below.latent_dim, decoder) is not None
+    return [PLAIN, FUSED] if served else [PLAIN]
