@@ -40,7 +40,8 @@ def main() -> None:
                 low, high = scores.min(axis=1), scores.max(axis=1)
                 axis.fill_between(updates, low, high, color=style["color"], alpha=0.15, linewidth=0)
                 # A short line at the right edge: the published score.
-                axis.axhline(found["published"], 0.97, 1.0, color=style["color"], linewidth=2)
+                if found["published"] is not None:
+                    axis.axhline(found["published"], 0.97, 1.0, color=style["color"], linewidth=2)
         axes[0].set_ylabel("normalised score")
         handles, labels = axes[0].get_legend_handles_labels()
         drawn.legend(handles, labels, loc="outside lower center", ncols=6)
