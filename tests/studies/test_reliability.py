@@ -55,6 +55,15 @@ def test_a_reversed_score_and_one_that_says_nothing(measured: dict[str, Any]) ->
     assert constant["pooled"]["auroc"] == 0.5
 
 
+def test_logarithms_are_compared_with_logarithms() -> None:
+    error = np.exp(np.random.default_rng(0).standard_normal(300))
+    given = {"ensemble disagreement": error**3, "MC-ETM energy": np.log(error)}
+    found = measure(looks(error, given), RUNG, 4, looks(error, given), rate=0.1)["scores"]
+    for name in given:  # a power of the error, and its logarithm
+        assert found[name]["pooled"]["pearson of logs"] == pytest.approx(1.0)
+        assert found[name]["pooled"]["pearson"] < 0.9
+
+
 def test_rungs_are_counted_and_averaged_apart(measured: dict[str, Any]) -> None:
     np.testing.assert_array_equal(measured["rows"], [100, 100, 0, 100])
     errors = measured["errors"]["MC-ETM"]

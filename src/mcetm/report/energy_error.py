@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _POOLED = {
     "pearson": "Pearson",
     "pearson of MSE": "Pearson, MSE",
+    "pearson of logs": "Pearson, logs",
     "spearman": "Spearman",
     "auroc": "AUROC",
     "excess": "excess risk",

@@ -82,6 +82,7 @@ def _measure_score(
         "pooled": {
             "pearson": pearson(score, error),
             "pearson of MSE": pearson(score, square),
+            "pearson of logs": pearson(_logarithm(score), _logarithm(error)),
             "spearman": spearman(score, error),
             "auroc": auroc(score[at[0]], score[~at[0]]),
             "area": risk_area(score, error),
@@ -92,6 +93,13 @@ def _measure_score(
         "risk": np.interp(COVERAGES, coverage, risk),
         "false alarms": [false_alarms(known, score[at[0]], nominal) for nominal in RATES],
     }
+
+
+def _logarithm(values: Float[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]:
+    """Of what is in units; what has values below 0, an energy or a log-spread, is a logarithm already."""
+    if (values < 0.0).any():
+        return values
+    return np.log(np.maximum(values, np.finfo(np.float32).tiny))
 
 
 def _by_rung(values: Float[np.ndarray, " rows"], rung: Int[np.ndarray, " rows"], count: int) -> list[float]:
