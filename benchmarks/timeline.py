@@ -55,6 +55,7 @@ def main() -> None:
                 steps=count * chunk,
                 key=jax.random.key(0),
                 chunk=chunk,
+                period=stage.period,
                 between=stage.between,
             )
 

@@ -47,8 +47,10 @@ def prepare(learner: Learner, batch: Minibatch, key: Array) -> tuple[Any, dict[s
 
 
 @eqx.filter_jit
-def improve(learner: Learner, batch: Minibatch, target: Array, key: Array) -> tuple[Any, dict[str, Array]]:
-    return learner.improve(batch, target, key=key)
+def improve(
+    learner: Learner, batch: Minibatch, target: Array, key: Array, turn: int = 0
+) -> tuple[Any, dict[str, Array]]:
+    return learner.improve(batch, target, key=key, turn=turn)
 
 
 def sac(**changes: object) -> SAC:
@@ -194,7 +196,8 @@ def test_td3_moves_actor_and_slow_copies_every_other_time() -> None:
     learner = td3()
     heads = [learner]
     for i in range(4):
-        heads.append(improve(heads[-1], ALL, jnp.ones(ROWS), jax.random.key(i))[0])
+        turn = i % learner.period
+        heads.append(improve(heads[-1], ALL, jnp.ones(ROWS), jax.random.key(i), turn)[0])
     still = lambda a, b, part: bool(  # noqa: E731
         (getattr(a, part).network.layers[0].weight == getattr(b, part).network.layers[0].weight).all()
     )

@@ -40,6 +40,19 @@ def test_the_chunk_length_does_not_change_what_is_learned() -> None:
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(("steps", "chunk"), [(20, 20), (17, 5), (3, 1)])
+def test_steps_take_turns(steps: int, chunk: int) -> None:
+    def step(state: Any, data: Any, *, key: Any, turn: int = -1) -> tuple[Any, dict[str, Any]]:
+        count, total = state
+        return (count + 1, total + 10**turn), {"apart": (count % 3 - turn).astype(jnp.float32)}
+
+    start = (jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
+    found = fit(step, start, None, steps=steps, key=jax.random.key(0), chunk=chunk, period=3)
+    assert int(found.state[0]) == steps
+    assert int(found.state[1]) == sum(10 ** (i % 3) for i in range(steps))
+    assert all(line["apart"] == 0.0 for line in found.history), "each step is told its number modulo 3"
+
+
 def test_a_member_learns_the_same_alone_as_in_company() -> None:
     company = fit(over_members(toy.step), toy.members(3), toy.data(), steps=30, key=jax.random.key(5)).state
     first = jax.tree_util.tree_map(lambda leaf: leaf[:1] if eqx.is_array(leaf) else leaf, toy.members(3))

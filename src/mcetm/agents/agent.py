@@ -116,9 +116,14 @@ def refresh(
 
 
 def learn(
-    agent: Agent, data: tuple[Batch, World | None], algorithm: Algorithm, config: RolloutConfig
+    agent: Agent,
+    data: tuple[Batch, World | None],
+    algorithm: Algorithm,
+    config: RolloutConfig,
+    *,
+    turn: int = 0,
 ) -> tuple[Agent, dict[str, Array]]:
-    """One update on a minibatch of recorded and imagined transitions."""
+    """One update on a minibatch of recorded and imagined transitions; see the learner for `turn`."""
     batch, _ = data
     size = agent.learner.config.batch_size
     real = size if agent.buffer is None else int(size * config.real_share)
@@ -140,7 +145,7 @@ def learn(
         guessed, found = jax.vmap(on_imagined)(imagined, keys[real:])
         targets.append(guessed)
         metrics |= {name: values.mean() for name, values in found.items()}
-    learner, learned = learner.improve(minibatch, jnp.concatenate(targets), key=update_key)
+    learner, learned = learner.improve(minibatch, jnp.concatenate(targets), key=update_key, turn=turn)
     return replace(agent, learner=learner), {**metrics, **learned}
 
 

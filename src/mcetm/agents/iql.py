@@ -94,6 +94,11 @@ class IQL(eqx.Module):
         )
         return cls(actor, log_std, critics, critics, value, moments, jnp.zeros(()), config)
 
+    @property
+    def period(self) -> int:
+        """All updates are alike."""
+        return 1
+
     def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[IQL, dict[str, Array]]:
         """V, against the target critics."""
         best = values_of_rows(self.targets, batch.obs, batch.action).min(axis=0)
@@ -118,7 +123,7 @@ class IQL(eqx.Module):
         return self.value(obs)
 
     def improve(
-        self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray
+        self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray, turn: int = 0
     ) -> tuple[IQL, dict[str, Array]]:
         """The critics, the actor, the target critics."""
         critics, critic_moments, metrics = teach(

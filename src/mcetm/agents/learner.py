@@ -44,6 +44,11 @@ class Learner(Protocol):
         """Settings, with at least `batch_size`, `discount` and `steps`."""
         ...
 
+    @property
+    def period(self) -> int:
+        """How many kinds of update take turns: 1 where all are alike."""
+        ...
+
     def act(self, obs: Float[Array, " obs"], *, key: PRNGKeyArray) -> Float[Array, " action"]:
         """An action for a rollout."""
         ...
@@ -59,7 +64,7 @@ class Learner(Protocol):
         ...
 
     def improve(
-        self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray
+        self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray, turn: int = 0
     ) -> tuple[Learner, dict[str, Array]]:
-        """Teach the critics these targets, and update the rest."""
+        """Teach the critics these targets, and update the rest; `turn`: its number modulo `period`."""
         ...

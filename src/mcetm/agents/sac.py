@@ -133,12 +133,17 @@ class SAC(eqx.Module):
         value = values(self.targets, obs, action).min()
         return value - self.temperature * log_probability if entropy else value
 
+    @property
+    def period(self) -> int:
+        """All updates are alike."""
+        return 1
+
     def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[SAC, dict[str, Array]]:
         """The actor, where it comes first."""
         return self._improve_actor(batch, key=key) if self.config.actor_first else (self, {})
 
     def improve(
-        self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray
+        self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray, turn: int = 0
     ) -> tuple[SAC, dict[str, Array]]:
         """The critics, the actor unless it came first, the target critics."""
         critic_key, actor_key = jax.random.split(key)

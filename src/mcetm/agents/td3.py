@@ -18,7 +18,7 @@ from mcetm.agents.critics import Critic, follow, make_critics, teach, values
 from mcetm.agents.learner import Minibatch
 from mcetm.data.normalize import Statistics
 from mcetm.nn.actor import Actor
-from mcetm.nn.members import in_step, take_members
+from mcetm.nn.members import take_members
 from mcetm.nn.scaling import InputScaling, Scaling, frozen
 from mcetm.training.optimise import begin, descend
 
@@ -79,6 +79,11 @@ class TD3(eqx.Module):
         )
         return cls(actor, actor, critics, critics, moments, jnp.zeros(()), config)
 
+    @property
+    def period(self) -> int:
+        """Updates of the critics for one of the actor."""
+        return self.config.delay
+
     def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[TD3, dict[str, Array]]:
         """Nothing."""
         return self, {}
@@ -100,18 +105,16 @@ class TD3(eqx.Module):
         return actor.bounded(jnp.clip(unit + noise, -1.0, 1.0))
 
     def improve(
-        self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray
+        self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray, turn: int = 0
     ) -> tuple[TD3, dict[str, Array]]:
-        """The critics; every so often the actor and all target networks."""
+        """The critics; at the last turn of a period the actor and all target networks."""
         critics, critic_moments, metrics = teach(
             self.critics, self.moments[1], batch, target, rate=self.config.critic_rate
         )
         learner = replace(
             self, critics=critics, moments=(self.moments[0], critic_moments), done=self.done + 1.0
         )
-        turn = in_step(learner.done % self.config.delay == 0)
-        learner = jax.lax.cond(turn, lambda x: x._improve_actor(batch), lambda x: x, learner)
-        return learner, metrics
+        return (learner._improve_actor(batch) if turn == self.period - 1 else learner), metrics
 
     def _improve_actor(self, batch: Minibatch) -> TD3:
         """The actor, and the slow copies of everything."""

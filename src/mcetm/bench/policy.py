@@ -138,6 +138,7 @@ def _ours(log: Transitions, algo: str, seeds: int, *, full: bool, refined: bool)
         steps=_CHUNKS * chunk,
         key=jax.random.key(0),
         chunk=chunk,
+        period=stage.period,
         between=stage.between,
         label=f"{_recipe(algo).label}, {seeds} seeds",
     )

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int, Key, PRNGKeyArray
+from jaxtyping import Array, Int, Key, PRNGKeyArray
 
 _Tree = TypeVar("_Tree")
 
@@ -25,17 +25,3 @@ def member_count(tree: Any) -> int:
 def member_keys(key: PRNGKeyArray, count: int) -> Key[Array, " members"]:
     """A key for each member, the same for a member whatever company it is in."""
     return jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(count))
-
-
-@jax.custom_batching.custom_vmap
-def in_step(flag: Bool[Array, ""]) -> Bool[Array, ""]:
-    """A flag that is the same for all members: under `vmap` it stays one flag.
-
-    A branch on it then remains a branch; on a flag of each member's own, `vmap` would compute both sides.
-    """
-    return flag
-
-
-@in_step.def_vmap
-def _one_flag(size: int, batched: list[bool], flag: Bool[Array, " members"]) -> tuple[Array, bool]:
-    return (flag[0] if batched[0] else flag), False

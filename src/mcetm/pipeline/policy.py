@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, PRNGKeyArray
 
 from mcetm.agents.agent import (
     Agent,
@@ -73,6 +73,8 @@ class Stage:
     """Fresh agents of these seeds, on a leading axis."""
     data: tuple[Batch, World | None]
     step: Step
+    period: int
+    """How many kinds of update take turns."""
     between: Between | None
     """Imagines a new generation; None where nothing is imagined."""
     reward_scale: float
@@ -95,6 +97,8 @@ def make_stage(
     data = eqx.tree_at(lambda batch: batch.reward, data, data.reward * scale)
     adversarial = None if recipe.adversarial is None else recipe.adversarial(config)
 
+    learner = eqx.filter_eval_shape(lambda: fresh(config, statistics, *bounds, key=jax.random.key(0)))
+
     def make(seed: Array, actor: Actor | None) -> Agent:
         learner_key, agent_key = jax.random.split(jax.random.key(seed))
         learner = fresh(config, statistics, *bounds, key=learner_key)
@@ -105,14 +109,18 @@ def make_stage(
             return agent
         return replace(agent, model=adversarial.begin(world.model))  # pyright: ignore[reportArgumentType]
 
-    step = over_seeds(lambda agent, data: learn(agent, data, algorithm, config.rollout))
+    def step(state: Agent, data: Any, *, key: PRNGKeyArray, turn: int = 0) -> Any:
+        # Every agent has its own stream of random numbers.
+        return over_seeds(lambda a, d: learn(a, d, algorithm, config.rollout, turn=turn))(state, data)
+
     between = over_seeds(lambda agent, data: refresh(agent, data, config.rollout, adversarial))
     return Stage(
         algorithm,
         recipe.settings(config).steps,
         lambda numbers: eqx.filter_vmap(make)(numbers, cloned),
         (data, world),
-        lambda state, data, *, key: step(state, data),
+        step,
+        learner.period,
         None if world is None else between,
         scale,
     )
@@ -156,6 +164,7 @@ def train_policies(
             steps=stage.steps,
             key=jax.random.key(0),
             chunk=config.rollout.every,
+            period=stage.period,
             between=stage.between,
             validate=None if task is None else _returns(task, config, stage.steps, len(seeds), pool),
             saving=Saving(folder, setting, light=_LIGHT),

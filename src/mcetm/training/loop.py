@@ -35,7 +35,7 @@ class Step(Protocol):
     """One update: from a state and the data to the next state and metrics (scalars, or one per member)."""
 
     def __call__(self, state: Any, data: Any, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
-        """Take the step; all randomness comes from `key`."""
+        """Take the step; all randomness comes from `key`. Where steps take turns, `turn` is given too."""
         ...
 
 
@@ -129,6 +129,7 @@ def fit(
     steps: int,
     key: PRNGKeyArray,
     chunk: int = 1000,
+    period: int = 1,
     between: Between | None = None,
     validate: Callable[[Any], dict[str, Array]] | None = None,
     early_stopping: EarlyStopping | None = None,
@@ -140,7 +141,9 @@ def fit(
 
     `data` is any tree of arrays; it stays on the device. `validate` sees the state between chunks and returns
     metrics; early stopping needs a `score` among them. `between` is run before each chunk, as one compiled
-    program: for work that is too large for every step, such as rollouts. With `saving`, metrics go to
+    program: for work that is too large for every step, such as rollouts. With a `period` above 1, steps take
+    turns: each is called with `turn`, its number modulo the period, which is known when it is compiled. (For
+    a branch on a number of the device, the host would wait at every step.) With `saving`, metrics go to
     `metrics.jsonl`, and a job whose folder holds a checkpoint goes on from there, bit for bit. `watch` names
     the metrics beside the bar.
     """
@@ -187,7 +190,7 @@ def fit(
                     state, noted = jax.block_until_ready(_run_between(between, state, data))
                     noted = {**noted, "between_seconds": time.monotonic() - began}
                 following, means, bad_step, finite = _run_chunk(
-                    step, state, data, job.key, jnp.asarray(done), length
+                    step, state, data, job.key, jnp.asarray(done), length, period, done % period
                 )
                 _guard(following, means, int(bad_step), finite, done, saving)
                 line = {"step": done + length, **noted, **means, "seconds": time.monotonic() - began}
@@ -218,21 +221,47 @@ def _run_between(between: Between, state: Any, data: Any) -> tuple[Any, dict[str
 
 @eqx.filter_jit
 def _run_chunk(
-    step: Step, state: Any, data: Any, key: PRNGKeyArray, start: Int[Array, ""], length: int
+    step: Callable[..., tuple[Any, dict[str, Array]]],
+    state: Any,
+    data: Any,
+    key: PRNGKeyArray,
+    start: Int[Array, ""],
+    length: int,
+    period: int,
+    first: int,
 ) -> tuple[Any, dict[str, Array], Int[Array, ""], list[Bool[Array, ""]]]:
-    """`length` steps: the state after them, mean metrics, the first bad step, and which arrays are finite."""
+    """`length` steps: the state after them, mean metrics, the first bad step, and which arrays are finite.
+
+    `first` is the turn of the first step.
+    """
     arrays, static = eqx.partition(state, eqx.is_array)
 
-    def body(carry: Any, index: Array) -> tuple[Any, Array]:
+    def one(carry: Any, index: Array, turn: int) -> tuple[Any, Array]:
         nonlocal unravel
-        following, metrics = step(eqx.combine(carry, static), data, key=jax.random.fold_in(key, index))
+        turns = {"turn": turn} if period > 1 else {}
+        step_key = jax.random.fold_in(key, index)
+        following, metrics = step(eqx.combine(carry, static), data, key=step_key, **turns)
         # One array for all metrics: each would be another small kernel at every step.
         noted, unravel = ravel_pytree(metrics)
         return eqx.filter(following, eqx.is_array), noted
 
+    def several(carry: Any, indices: Int[Array, " steps"]) -> tuple[Any, Array]:
+        noted = []
+        for i in range(indices.shape[0]):
+            carry, found = one(carry, indices[i], (first + i) % period)
+            noted.append(found)
+        return carry, jnp.stack(noted)
+
     unravel = lambda noted: {}  # noqa: E731
-    arrays, noted = jax.lax.scan(body, arrays, start + jnp.arange(length))
-    metrics = jax.vmap(unravel)(noted)
+    whole, indices = length - length % period, start + jnp.arange(length)
+    parts = []
+    if whole:
+        arrays, noted = jax.lax.scan(several, arrays, indices[:whole].reshape(-1, period))
+        parts.append(noted.reshape(whole, -1))
+    if whole < length:
+        arrays, noted = several(arrays, indices[whole:])
+        parts.append(noted)
+    metrics = jax.vmap(unravel)(jnp.concatenate(parts))
     means = {name: values.mean(axis=0) for name, values in metrics.items()}
     good = jnp.ones(length, bool)
     for values in metrics.values():
