@@ -19,6 +19,7 @@ import numpy as np
 
 from mcetm.kernels import chains as plain
 from mcetm.kernels.chains import Anchor, Chains, Moves, Pull
+from mcetm.kernels.hopper_plan import Tuning
 from record import record
 
 SMALL = "--small" in sys.argv
@@ -48,7 +49,7 @@ def variants() -> dict[str, tuple[Sampler, tuple[str, ...]]]:
         def run(chains: Chains, moves: Moves, *, key: jax.Array) -> jax.Array:
             from mcetm.kernels import hopper  # not every JAX has its backend
 
-            return hopper.sample(chains, moves, hopper.Tuning(**settings), key=key)
+            return hopper.sample(chains, moves, Tuning(**settings), key=key)
 
         return run
 

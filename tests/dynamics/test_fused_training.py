@@ -19,6 +19,7 @@ from mcetm.dynamics.manifold import Autoencoder, AutoencoderConfig
 from mcetm.dynamics.negatives import ManifoldNegatives, Negatives, NoiseNegatives, Row
 from mcetm.dynamics.space import Space
 from mcetm.kernels import chains
+from mcetm.kernels.hopper_plan import Tuning
 from mcetm.nn.members import take_members
 from mcetm.training.batches import Batch
 from tests.dynamics.test_energy import GAUSSIAN, LOG, STATISTICS
@@ -155,7 +156,7 @@ def test_a_training_step_of_all_members_is_one_call(monkeypatch: pytest.MonkeyPa
 def test_the_kernel_itself_makes_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
     hopper = pytest.importorskip("mcetm.kernels.hopper")
     interpreter = pytest.importorskip("jax._src.pallas.mosaic_gpu.interpret.params")
-    tuning = hopper.Tuning(interpret=interpreter.InterpretGPUParams())
+    tuning = Tuning(interpret=interpreter.InterpretGPUParams())
     negatives = replace(MANIFOLD, latent=replace(STILL, steps=2))
     members = _members(width=72)
     expected = _rivals(members, negatives, 2)

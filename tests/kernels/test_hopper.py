@@ -12,6 +12,7 @@ import pytest
 
 from mcetm.kernels import chains
 from mcetm.kernels.chains import Chains, Moves
+from mcetm.kernels.hopper_plan import Tuning, serves
 from tests.kernels.problems import MOVES, problem, pulled
 
 hopper = pytest.importorskip("mcetm.kernels.hopper")
@@ -19,7 +20,7 @@ interpreter = pytest.importorskip("jax._src.pallas.mosaic_gpu.interpret.params")
 
 
 def _sample(problem: Chains, moves: Moves, seed: int = 0, **settings: Any) -> np.ndarray:
-    tuning = hopper.Tuning(interpret=interpreter.InterpretGPUParams(), **settings)
+    tuning = Tuning(interpret=interpreter.InterpretGPUParams(), **settings)
     run = jax.jit(lambda p, k: hopper.sample(p, moves, tuning, key=k))
     return np.asarray(run(problem, jax.random.key(seed)))
 
@@ -96,19 +97,19 @@ def test_members_and_calls_have_noise_of_their_own() -> None:
 
 
 def test_widths_that_do_not_fit_are_refused() -> None:
-    assert hopper.serves([200] * 4, dim=17)
-    assert not hopper.serves([256] * 4, dim=17)
-    assert not hopper.serves([200], dim=17)
-    assert not hopper.serves([200, 100], dim=17)
-    assert not hopper.serves([200] * 4, dim=100)
-    assert hopper.serves([200] * 4, dim=10, below=[64] * 3)
-    assert not hopper.serves([200] * 4, dim=10, below=[128])
-    assert not hopper.serves([200] * 4, dim=10, below=[64] * 20), "too much to keep in shared memory"
+    assert serves([200] * 4, dim=17)
+    assert not serves([256] * 4, dim=17)
+    assert not serves([200], dim=17)
+    assert not serves([200, 100], dim=17)
+    assert not serves([200] * 4, dim=100)
+    assert serves([200] * 4, dim=10, below=[64] * 3)
+    assert not serves([200] * 4, dim=10, below=[128])
+    assert not serves([200] * 4, dim=10, below=[64] * 20), "too much to keep in shared memory"
 
 
 def test_a_ring_that_would_wait_for_ever_is_refused() -> None:
     with pytest.raises(ValueError, match="cannot hold"):
-        hopper.sample(problem("plain"), MOVES, hopper.Tuning(slots=1, slice_rows=48), key=jax.random.key(0))
+        hopper.sample(problem("plain"), MOVES, Tuning(slots=1, slice_rows=48), key=jax.random.key(0))
 
 
 @pytest.mark.parametrize("chains", [problem("plain"), pulled(problem("latent"))], ids=["plain", "pulled"])

@@ -24,6 +24,7 @@ from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder
 from mcetm.dynamics.space import Space
 from mcetm.kernels.chains import Anchor, Chains, Moves, Pull
+from mcetm.kernels.hopper_plan import serves
 from mcetm.nn.mlp import MLP
 from mcetm.nn.scaling import frozen
 
@@ -48,7 +49,7 @@ def kernel(widths: Sequence[int], dim: int, below: Sequence[int] = ()) -> Sample
         from mcetm.kernels import hopper
     except ImportError:  # this version of JAX has no such backend
         return None
-    return hopper.sample if hopper.serves(widths, dim, below) else None
+    return hopper.sample if serves(widths, dim, below) else None
 
 
 def sampler(model: EnergyEnsemble) -> Sampler | None:
