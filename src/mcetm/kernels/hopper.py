@@ -28,8 +28,7 @@ def sample(
     members, rows, samples, dim = chains.start.shape
     tuning = tuning or Tuning()
     tiles = -(-rows * samples // (ROWS * GROUPS))
-    widths = [round_up(dim), *[round_up(weight.shape[1]) for weight in chains.weights]]
-    program = plan(chains, moves, widths, tuning)
+    program = plan(chains, moves, tuning)
 
     def per_chain(a: Array, fill: float = 0.0) -> Array:
         return _to(_to(a, 2, round_up(a.shape[2]), fill), 1, tiles * ROWS * GROUPS, fill)
@@ -37,23 +36,32 @@ def sample(
     def per_row(a: Array, fill: float = 0.0) -> Array:
         return per_chain(jnp.repeat(a, samples, axis=1), fill)
 
-    def matrix(weight: Array, layer: int) -> Array:
-        filled = _to(_to(weight, 1, widths[layer + 1]), 2, widths[layer])
+    def per_sample(a: Array) -> Array:
+        flat = a.reshape(members, rows * samples, *a.shape[3:])
+        return per_chain(flat) if flat.ndim == 3 else _to(flat, 1, tiles * ROWS * GROUPS)
+
+    def matrix(weight: Array) -> Array:
+        filled = _to(_to(weight, 1, round_up(weight.shape[1])), 2, round_up(weight.shape[2]))
         return filled.swapaxes(1, 2).astype(tuning.operands)
 
-    upward = [matrix(weight, layer) for layer, weight in enumerate(chains.weights)]
+    def vector(a: Array) -> Array:
+        return _to(a, 1, round_up(a.shape[1]))
+
+    upward = [matrix(weight) for weight in chains.weights]
+    recovery = chains.recovery
     inputs: dict[str, Any] = {
-        "start": per_chain(chains.start.reshape(members, rows * samples, dim)),
+        "start": per_sample(chains.start),
         # Where unit is 0, nothing ever moves: this holds the columns that only fill up.
         "unit": per_row(jnp.ones((members, rows, dim)) if chains.unit is None else chains.unit),
         "noise": _to(jnp.tile(chains.noise, rows), 0, tiles * ROWS * GROUPS),
         "context": per_row(chains.context),
-        # One array: of two, a program would have to keep two addresses.
+        # One array: of two, a program would have to keep two addresses. `Worker.alike` knows the order.
         "vectors": jnp.concatenate(
             [
-                *[_to(bias, 1, width) for bias, width in zip(chains.biases, widths[1:], strict=True)],
-                _to(chains.last, 1, widths[-1]),
-                *[jnp.tile(_to(edge, 0, widths[0]), (members, 1)) for edge in chains.box or ()],
+                *[vector(bias) for bias in chains.biases],
+                vector(chains.last),
+                *[vector(bias) for bias in (recovery.biases if recovery else ())],
+                *[vector(jnp.tile(edge, (members, 1))) for edge in chains.box or ()],
             ],
             axis=1,
         ),
@@ -70,11 +78,15 @@ def sample(
     if chains.anchor is not None:
         inputs["mean"] = per_row(chains.anchor.mean)
         inputs["spread"] = per_row(chains.anchor.spread, 1.0)
-        inputs["resident"].append(matrix(chains.anchor.weight, 0))
+        inputs["resident"].append(matrix(chains.anchor.weight))
     if chains.pull is not None:
-        inputs["centre"] = per_chain(chains.pull.centre.reshape(members, rows * samples, dim))
-        stiffness = chains.pull.stiffness.reshape(members, rows * samples)
-        inputs["stiffness"] = _to(stiffness, 1, tiles * ROWS * GROUPS)
+        inputs["centre"] = per_sample(chains.pull.centre)
+        inputs["stiffness"] = per_sample(chains.pull.stiffness)
+    if recovery is not None:
+        inputs["resident"] += [matrix(weight) for weight in recovery.weights]
+        inputs["recovery context"] = per_row(recovery.context)
+        inputs["recovery centre"] = per_sample(recovery.centre)
+        inputs["recovery stiffness"] = per_sample(recovery.stiffness)
     leaves, tree = jax.tree.flatten(inputs)
     run = plgpu.kernel(
         lambda *refs: _body(program, tree.unflatten(refs[: len(leaves)]), *refs[len(leaves) :]),
@@ -98,8 +110,6 @@ def sample(
 
 def _scratch(program: Program) -> list[Any]:
     """Shared memory (the ring, the operands of both groups, the resident weights) and barriers."""
-    shapes = [(program.widths[layer], program.widths[layer + 1]) for layer in program.resident]
-    shapes += [(program.widths[0], program.widths[1])] if program.anchored else []
     transforms = (plgpu.TilingTransform((8, CHUNK)), plgpu.SwizzleTransform(SWIZZLE))
     shared = lambda *shape: plgpu.SMEM(  # noqa: E731
         shape, jnp.dtype(program.tuning.operands), transforms=transforms
@@ -107,10 +117,10 @@ def _scratch(program: Program) -> list[Any]:
     return [
         shared(program.slots, program.slices[0][1], program.widths[-1]),
         shared(GROUPS, ROWS, program.breadth),
-        [shared(*shape) for shape in shapes],
+        [shared(*shape) for shape in program.held],
         plgpu.Barrier(num_barriers=program.slots),
         plgpu.Barrier(num_arrivals=GROUPS, num_barriers=program.slots),
-        plgpu.Barrier(num_barriers=len(shapes)),
+        plgpu.Barrier(num_barriers=len(program.held)),
     ]
 
 

@@ -32,6 +32,7 @@ class Worker:
     operand: Any
     """Shared memory for the left side of the next product."""
     resident: Any
+    """Weights in shared memory: of layers, of the anchor, of the encoder."""
     full: Any
     empty: Any
     member: Array
@@ -41,6 +42,9 @@ class Worker:
         """One Langevin step."""
         moves = self.program.moves
         gradient = self.gradient(step, x)
+        if self.program.encoder:
+            # After the energy's: what waits here in registers is least where layers are narrow.
+            gradient = [a + b for a, b in zip(gradient, self.recovery(x), strict=True)]
         of_gradient, of_noise = self.refs["factors"][step, 0], self.refs["factors"][step, 1]
         amount = self.each(self.refs["noise"].at[self.rows])
         moved = []
@@ -94,13 +98,10 @@ class Worker:
                 (chunk - self.mine("mean", at)) / self.mine("spread", at)
                 for chunk, at in zip(x, ats, strict=True)
             ]
-        # Two numbers for one: a state keeps twice the digits of an operand.
-        inputs = self.split(x) + (self.split([_arcsinh(r) for r in residual]) if residual else [])
-        for i, chunk in enumerate(itertools.chain.from_iterable(inputs)):
-            self.operand[:, pl.ds(i * CHUNK, CHUNK)] = chunk
-        sides = [self.operand.at[:, pl.ds(i * widths[0], widths[0])] for i in range(len(inputs))]
-        weights = [self.resident[0], self.resident[0], self.resident[-1], self.resident[-1]]
-        z = self.product(*zip(sides, weights, strict=False))
+        anchor = self.resident[len(program.resident)] if residual else None
+        inputs = [(x, self.resident[0])]
+        inputs += [([_arcsinh(r) for r in residual], anchor)] if residual else []
+        z = self.enter(*inputs)
         for layer in range(top + 1):
             if layer:
                 z = self.through(layer, step, part)
@@ -123,11 +124,52 @@ class Worker:
         total = self.product((side, self.resident[0]), down=True)
         parts = [_columns(total, i) for i in range(len(x))]
         if residual:
-            total = self.product((side, self.resident[-1]), down=True)
+            total = self.product((side, anchor), down=True)
             for i, r in enumerate(residual):
                 bent = r + _columns(total, i) * lax.rsqrt(r * r + 1.0)
                 parts[i] = parts[i] + bent / self.mine("spread", pl.ds(i * CHUNK, CHUNK))
         return parts
+
+    def recovery(self, x: tuple[Array, ...]) -> list[Array]:
+        """The recovery term's gradient, stiffness · Jᵀ (f(x) − centre): up the encoder f, and down again."""
+        widths = self.program.encoder
+        top = len(widths) - 2
+        weights = self.resident[-(top + 1) :]
+        slopes = _Slopes((self.program.encoder_activation,) * top)
+        # Barriers, or the compiler keeps the operands of the energy's first layer through all of its layers.
+        z = self.enter(([lax.optimization_barrier(chunk) for chunk in x], weights[0]))
+        for layer in range(top + 1):
+            if layer:
+                z = self.product((self.operand.at[:, pl.ds(0, widths[layer])], weights[layer]))
+            for i in range(widths[layer + 1] // CHUNK):
+                at, chunk = pl.ds(i * CHUNK, CHUNK), _columns(z, i)
+                if layer == top:
+                    self.put(i, chunk - self.mine("recovery centre", at))
+                    continue
+                bias = self.alike(("encoder", layer), i) if layer else self.mine("recovery context", at)
+                chunk = chunk + bias
+                self.put(i, jnp.minimum(slopes.activate(layer, chunk), self.program.largest))
+        for layer in range(top, 0, -1):
+            side = self.operand.at[:, pl.ds(0, widths[layer + 1])]
+            g = self.product((side, weights[layer]), down=True)
+            for i in range(widths[layer] // CHUNK):
+                self.put(i, slopes.apply(layer - 1, i, _columns(g, i)))
+        total = self.product((self.operand.at[:, pl.ds(0, widths[1])], weights[0]), down=True)
+        # Only now, in float32: a large stiffness would carry operands beyond float16's range.
+        stiffness = self.each(self.refs["recovery stiffness"].at[self.member, self.rows])
+        return [stiffness * _columns(total, i) for i in range(len(x))]
+
+    def enter(self, *inputs: tuple[Any, Any]) -> Array:
+        """Σ state · weights in the first layer; a state keeps twice the digits of an operand."""
+        sides, weights = [], []
+        for chunks, weight in inputs:
+            for half in self.split(chunks):
+                first = len(sides) * len(half)
+                for i, chunk in enumerate(half):
+                    self.operand[:, pl.ds((first + i) * CHUNK, CHUNK)] = chunk
+                sides.append(self.operand.at[:, pl.ds(first * CHUNK, len(half) * CHUNK)])
+                weights.append(weight)
+        return self.product(*zip(sides, weights, strict=True))
 
     def through(self, layer: int, step: Array, part: Any, *, down: bool = False) -> Array:
         """The operand times a layer's weights."""
@@ -194,9 +236,10 @@ class Worker:
 
     def alike(self, name: Any, chunk: int) -> Array:
         """A chunk of a vector that is the same for all chains: a layer's bias, or one with a name."""
-        widths = self.program.widths
-        order = [*range(len(widths) - 1), "last", "low", "high"]
-        lengths = [*widths[1:], widths[-1], widths[0], widths[0]]
+        widths, between = self.program.widths, self.program.encoder[2:-1]
+        encoder = [("encoder", layer) for layer in range(1, len(between) + 1)]
+        order = [*range(len(widths) - 1), "last", *encoder, "low", "high"]
+        lengths = [*widths[1:], widths[-1], *between, widths[0], widths[0]]
         at = sum(lengths[: order.index(name)]) + chunk * CHUNK
         vector = self.load(self.refs["vectors"].at[self.member, pl.ds(at, CHUNK)], _WGMMA.reduce(0))
         return lax.broadcast_in_dim(vector, (ROWS, CHUNK), [1])
