@@ -154,11 +154,13 @@ def test_a_training_step_of_all_members_is_one_call(monkeypatch: pytest.MonkeyPa
     assert np.isfinite(history[-1]["loss"]).all()
 
 
-def test_the_kernel_itself_makes_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("stage", "other"), [("latent", "ambient"), ("ambient", "latent")])
+def test_the_kernel_itself_runs_a_stage(stage: str, other: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused, other, lambda *_, **__: None)  # one is enough for an interpreter
     hopper = pytest.importorskip("mcetm.kernels.hopper")
     interpreter = pytest.importorskip("jax._src.pallas.mosaic_gpu.interpret.params")
     tuning = Tuning(interpret=interpreter.InterpretGPUParams())
-    negatives = replace(MANIFOLD, latent=replace(STILL, steps=1), ambient=replace(STILL, steps=1))
+    negatives = replace(MANIFOLD, **{stage: replace(STILL, steps=2)})
     members = _members(width=72)
     expected = _rivals(members, negatives, 2)
     run = jax.jit(lambda c, m, key: hopper.sample(c, m, tuning, key=key), static_argnums=1)
