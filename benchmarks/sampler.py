@@ -18,7 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from mcetm.kernels import chains as plain
-from mcetm.kernels.chains import Anchor, Chains, Moves, Pull
+from mcetm.kernels.chains import Anchor, Chains, Moves, Pull, Recovery
+from mcetm.kernels.hopper_plan import Tuning
 from record import record
 
 SMALL = "--small" in sys.argv
@@ -31,7 +32,7 @@ CHECKED = (16, 4) if SMALL else (512, 8)
 """Rows and samples of the problems on which accuracy and moments are measured."""
 
 Sampler = Callable[..., Any]
-ALL = ("accuracy", "anchored", "latent", "moments", *SIZES)
+ALL = ("accuracy", "anchored", "latent", "recovery", "moments", *SIZES)
 
 
 def variants() -> dict[str, tuple[Sampler, tuple[str, ...]]]:
@@ -48,7 +49,7 @@ def variants() -> dict[str, tuple[Sampler, tuple[str, ...]]]:
         def run(chains: Chains, moves: Moves, *, key: jax.Array) -> jax.Array:
             from mcetm.kernels import hopper  # not every JAX has its backend
 
-            return hopper.sample(chains, moves, hopper.Tuning(**settings), key=key)
+            return hopper.sample(chains, moves, Tuning(**settings), key=key)
 
         return run
 
@@ -56,7 +57,7 @@ def variants() -> dict[str, tuple[Sampler, tuple[str, ...]]]:
     if not SMALL:
         found["hopper float16"] = on_hopper(), ALL
     found |= {
-        "plain float32": (plain_at("highest"), ("accuracy", "anchored", "latent", "train")),
+        "plain float32": (plain_at("highest"), ("accuracy", "anchored", "latent", "recovery", "train")),
         "plain tf32": (plain_at("tensorfloat32"), ("accuracy", *SIZES)),
         "plain bf16": (plain_at("BF16_BF16_F32"), ("accuracy", *SIZES)),
     }
@@ -79,6 +80,7 @@ def main() -> None:
         "accuracy": _chains(*CHECKED),
         "anchored": _chains(*CHECKED, anchored=True),
         "latent": _latent(*CHECKED),
+        "recovery": _recovery(*CHECKED),
     }
     exact = {name: _exact(chains) for name, chains in checks.items()}
     with jax.default_matmul_precision("highest"):
@@ -163,6 +165,27 @@ def _latent(rows: int, samples: int) -> Chains:
         entry=3,
         pull=Pull(start, sigma**-2),
     )
+
+
+def _recovery(rows: int, samples: int) -> Chains:
+    """As in training with manifold negatives: states whose codes (3 × 64 → 10) are drawn to others.
+
+    So softly that explicit steps converge: at the paper's stiffness of up to 400 they go to and fro between
+    clips, where a rounding error grows with every step whoever makes it.
+    """
+    keys = iter(jax.random.split(jax.random.key(2), 16))
+    draw = lambda *shape: jax.random.normal(next(keys), shape)  # noqa: E731
+    widths = [DIM, 64, 64, 64, 10]
+    recovery = Recovery(
+        tuple(draw(MEMBERS, above, below) / np.sqrt(below) for below, above in itertools.pairwise(widths)),
+        tuple(0.1 * draw(MEMBERS, 64) for _ in range(2)),
+        draw(MEMBERS, rows, 64),
+        draw(MEMBERS, rows, samples, 10),
+        jax.random.uniform(next(keys), (MEMBERS, rows, samples), minval=1.0, maxval=4.0),
+        "relu",
+    )
+    flat = _chains(rows, samples)
+    return eqx.tree_at(lambda c: c.recovery, flat, recovery, is_leaf=lambda leaf: leaf is None)
 
 
 def _moves() -> Moves:

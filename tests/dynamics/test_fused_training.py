@@ -19,6 +19,7 @@ from mcetm.dynamics.manifold import Autoencoder, AutoencoderConfig
 from mcetm.dynamics.negatives import ManifoldNegatives, Negatives, NoiseNegatives, Row
 from mcetm.dynamics.space import Space
 from mcetm.kernels import chains
+from mcetm.kernels.hopper_plan import Tuning
 from mcetm.nn.members import take_members
 from mcetm.training.batches import Batch
 from tests.dynamics.test_energy import GAUSSIAN, LOG, STATISTICS
@@ -78,7 +79,7 @@ class Recorder:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.problems: list[chains.Chains] = []
         self.calls = 0
-        monkeypatch.setattr(fused, "kernel", lambda *_: self)
+        monkeypatch.setattr(fused, "kernel", lambda *_, **__: self)
 
     def __call__(self, problem: chains.Chains, moves: chains.Moves, *, key: jax.Array) -> jax.Array:
         self.problems.append(problem)
@@ -93,7 +94,7 @@ CASES = {
     "uniform starts": ("plain", NoiseNegatives(SPACE, STILL)),
     "Gaussian starts, anchored": ("anchored", NoiseNegatives(SPACE, STILL, "gaussian")),
     "manifold": ("plain", MANIFOLD),
-    "decoded differences": ("plain", replace(MANIFOLD, difference=True)),
+    "decoded differences, soft springs": ("plain", replace(MANIFOLD, difference=True, sigma=(0.5, 1.0))),
     "manifold, no recovery": ("plain", replace(MANIFOLD, recovery=0.0)),
     "manifold, anchored": ("anchored", MANIFOLD),
 }
@@ -106,10 +107,11 @@ def test_without_noise_rivals_are_those_of_the_plain_path(case: str, monkeypatch
     expected = _rivals(members, negatives)
     recorder = Recorder(monkeypatch)
     np.testing.assert_allclose(_rivals(members, negatives), expected, atol=2e-4)
-    stages = {"manifold, no recovery": 2, "manifold, anchored": 0}.get(case, 1)
-    assert recorder.calls == stages, "one call for all members and rows of a stage"
-    if stages:
-        assert recorder.problems[-1].start.shape[:3] == (2, 3, 4)
+    latent_too = isinstance(negatives, ManifoldNegatives) and kind == "plain"
+    assert recorder.calls == 1 + latent_too, "one call for all members and rows of a stage"
+    assert recorder.problems[-1].start.shape[:3] == (2, 3, 4)
+    recovers = isinstance(negatives, ManifoldNegatives) and negatives.recovery > 0
+    assert (recorder.problems[-1].recovery is not None) == recovers
 
 
 @pytest.mark.parametrize("convention", ["paper", "empo"])
@@ -123,7 +125,7 @@ def test_a_pull_is_integrated_as_the_sampler_does_it(
     expected = _rivals(members, negatives)
     recorder = Recorder(monkeypatch)
     np.testing.assert_allclose(_rivals(members, negatives), expected, atol=2e-4)
-    assert recorder.problems[-1].pull is not None
+    assert any(problem.pull is not None for problem in recorder.problems)
 
 
 def test_with_noise_the_law_is_that_of_the_plain_path(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,15 +154,17 @@ def test_a_training_step_of_all_members_is_one_call(monkeypatch: pytest.MonkeyPa
     assert np.isfinite(history[-1]["loss"]).all()
 
 
-def test_the_kernel_itself_makes_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("stage", "other"), [("latent", "ambient"), ("ambient", "latent")])
+def test_the_kernel_itself_runs_a_stage(stage: str, other: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused, other, lambda *_, **__: None)  # one is enough for an interpreter
     hopper = pytest.importorskip("mcetm.kernels.hopper")
     interpreter = pytest.importorskip("jax._src.pallas.mosaic_gpu.interpret.params")
-    tuning = hopper.Tuning(interpret=interpreter.InterpretGPUParams())
-    negatives = replace(MANIFOLD, latent=replace(STILL, steps=2))
+    tuning = Tuning(interpret=interpreter.InterpretGPUParams())
+    negatives = replace(MANIFOLD, **{stage: replace(STILL, steps=2)})
     members = _members(width=72)
     expected = _rivals(members, negatives, 2)
     run = jax.jit(lambda c, m, key: hopper.sample(c, m, tuning, key=key), static_argnums=1)
-    monkeypatch.setattr(fused, "kernel", lambda *_: lambda c, m, *, key: run(c, m, key))
+    monkeypatch.setattr(fused, "kernel", lambda *_, **__: lambda c, m, *, key: run(c, m, key))
     truth = jax.vmap(SPACE.enter)(ROWS.obs, ROWS.next_obs)
     travelled = np.abs(expected - np.asarray(truth)[None, :, None]).mean()
     assert np.abs(_rivals(members, negatives, 2) - expected).mean() < 0.02 * travelled

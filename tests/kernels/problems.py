@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mcetm.kernels.chains import Activation, Anchor, Chains, Moves, Pull
+from mcetm.kernels.chains import Activation, Anchor, Chains, Moves, Pull, Recovery
 
 MOVES = Moves((0.1, 0.05), "paper", gradient_clip=10.0, move_clip=0.5)
 
@@ -49,3 +49,22 @@ def pulled(chains: Chains) -> Chains:
     stiffness = 100.0 * jax.random.uniform(keys[0], chains.start.shape[:-1]).at[:, 0].set(0.0)
     pull = Pull(chains.start + jax.random.normal(keys[1], chains.start.shape), stiffness)
     return eqx.tree_at(lambda c: c.pull, chains, pull, is_leaf=lambda leaf: leaf is None)
+
+
+def recovering(chains: Chains, activation: Activation = "relu") -> Chains:
+    """The same chains, each drawn to a code of its own by an encoder with two hidden layers."""
+    keys = iter(jax.random.split(jax.random.key(2), 8))
+    draw = lambda *shape: jax.random.normal(next(keys), shape)  # noqa: E731
+    members, rows, samples, dim = chains.start.shape
+    widths = [dim, 24, 40, 3]
+    recovery = Recovery(
+        tuple(
+            1.2 * draw(members, above, below) / np.sqrt(below) for below, above in itertools.pairwise(widths)
+        ),
+        (0.3 * draw(members, widths[2]),),
+        draw(members, rows, widths[1]),
+        draw(members, rows, samples, widths[3]),
+        3.0 * jax.random.uniform(next(keys), (members, rows, samples)),
+        activation,
+    )
+    return eqx.tree_at(lambda c: c.recovery, chains, recovery, is_leaf=lambda leaf: leaf is None)

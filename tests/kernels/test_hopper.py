@@ -11,15 +11,16 @@ import numpy as np
 import pytest
 
 from mcetm.kernels import chains
-from mcetm.kernels.chains import Chains, Moves
-from tests.kernels.problems import MOVES, problem, pulled
+from mcetm.kernels.chains import Activation, Chains, Moves
+from mcetm.kernels.hopper_plan import Tuning, serves
+from tests.kernels.problems import MOVES, problem, pulled, recovering
 
 hopper = pytest.importorskip("mcetm.kernels.hopper")
 interpreter = pytest.importorskip("jax._src.pallas.mosaic_gpu.interpret.params")
 
 
 def _sample(problem: Chains, moves: Moves, seed: int = 0, **settings: Any) -> np.ndarray:
-    tuning = hopper.Tuning(interpret=interpreter.InterpretGPUParams(), **settings)
+    tuning = Tuning(interpret=interpreter.InterpretGPUParams(), **settings)
     run = jax.jit(lambda p, k: hopper.sample(p, moves, tuning, key=k))
     return np.asarray(run(problem, jax.random.key(seed)))
 
@@ -39,6 +40,15 @@ def test_a_pull_leads_where_it_leads_the_reference(kind: str) -> None:
     expected = chains.sample(still, MOVES, key=jax.random.key(0))
     travelled = float(jnp.abs(expected - still.start).mean())
     assert np.abs(_sample(still, MOVES) - expected).mean() < 0.02 * travelled
+
+
+@pytest.mark.parametrize(("kind", "activation"), [("plain", "relu"), ("anchored", "silu")])
+def test_a_recovery_term_leads_where_it_leads_the_reference(kind: str, activation: Activation) -> None:
+    still = recovering(problem(kind, members=2), activation)
+    expected = chains.sample(still, MOVES, key=jax.random.key(0))
+    without = chains.sample(problem(kind, members=2), MOVES, key=jax.random.key(0))
+    changed = float(jnp.abs(expected - without).mean())
+    assert np.abs(_sample(still, MOVES) - expected).mean() < 0.02 * changed
 
 
 def test_bfloat16_operands_and_a_ring_of_few_slots_differ_in_rounding_only() -> None:
@@ -96,22 +106,37 @@ def test_members_and_calls_have_noise_of_their_own() -> None:
 
 
 def test_widths_that_do_not_fit_are_refused() -> None:
-    assert hopper.serves([200] * 4, dim=17)
-    assert not hopper.serves([256] * 4, dim=17)
-    assert not hopper.serves([200], dim=17)
-    assert not hopper.serves([200, 100], dim=17)
-    assert not hopper.serves([200] * 4, dim=100)
-    assert hopper.serves([200] * 4, dim=10, below=[64] * 3)
-    assert not hopper.serves([200] * 4, dim=10, below=[128])
-    assert not hopper.serves([200] * 4, dim=10, below=[64] * 20), "too much to keep in shared memory"
+    assert serves([200] * 4, dim=17)
+    assert not serves([256] * 4, dim=17)
+    assert not serves([200], dim=17)
+    assert not serves([200, 100], dim=17)
+    assert not serves([200] * 4, dim=100)
+    assert serves([200] * 4, dim=10, below=[64] * 3)
+    assert not serves([200] * 4, dim=10, below=[128])
+    assert not serves([200] * 4, dim=10, below=[64] * 20), "too much to keep in shared memory"
+
+
+def test_an_encoder_must_fit_too() -> None:
+    paper = [64, 64, 64, 10]
+    assert serves([200] * 4, dim=17, encoder=paper)
+    assert serves([200] * 4, dim=17, encoder=paper, anchored=True)
+    assert not serves([200] * 4, dim=17, encoder=[128, 10])
+    assert not serves([200] * 4, dim=17, encoder=[10]), "a linear one has no layer at which to enter"
+    deep = [64] * 7 + [10]
+    assert serves([200] * 4, dim=17, encoder=deep)
+    assert not serves([200] * 4, dim=17, encoder=deep, anchored=True), "too much to keep in shared memory"
 
 
 def test_a_ring_that_would_wait_for_ever_is_refused() -> None:
     with pytest.raises(ValueError, match="cannot hold"):
-        hopper.sample(problem("plain"), MOVES, hopper.Tuning(slots=1, slice_rows=48), key=jax.random.key(0))
+        hopper.sample(problem("plain"), MOVES, Tuning(slots=1, slice_rows=48), key=jax.random.key(0))
 
 
-@pytest.mark.parametrize("chains", [problem("plain"), pulled(problem("latent"))], ids=["plain", "pulled"])
+@pytest.mark.parametrize(
+    "chains",
+    [problem("plain"), pulled(problem("latent")), recovering(problem("anchored"))],
+    ids=["plain", "pulled", "recovering"],
+)
 def test_it_compiles_for_a_gpu(chains: Chains) -> None:
     lowered = jax.jit(lambda p, k: hopper.sample(p, MOVES, key=k)).trace(chains, jax.random.key(0))
     assert "mosaic_gpu" in lowered.lower(lowering_platforms=("cuda",)).as_text()

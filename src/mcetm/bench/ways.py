@@ -34,6 +34,8 @@ def ways(config: ModelsConfig) -> list[str]:
     with asking(FUSED):
         served = fused.kernel(widths, OBS) is not None
         if energy.negatives == "manifold":
-            decoder = [below.width] * below.depth
-            served = served and fused.kernel(widths, below.latent_dim, decoder) is not None
+            hidden = [below.width] * below.depth
+            encoder = [*hidden, below.latent_dim] if energy.recovery else []
+            stages = [fused.kernel(widths, below.latent_dim, hidden), fused.kernel(widths, OBS, (), encoder)]
+            served = served and None not in stages
     return [PLAIN, FUSED] if served else [PLAIN]

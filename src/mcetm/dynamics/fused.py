@@ -23,7 +23,8 @@ from mcetm.dynamics.langevin import Energy as StateEnergy
 from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder
 from mcetm.dynamics.space import Space
-from mcetm.kernels.chains import Anchor, Chains, Moves, Pull
+from mcetm.kernels.chains import Anchor, Chains, Moves, Pull, Recovery
+from mcetm.kernels.hopper_plan import serves
 from mcetm.nn.mlp import MLP
 from mcetm.nn.scaling import frozen
 
@@ -33,11 +34,18 @@ if TYPE_CHECKING:
 Sampler = Callable[..., Float[Array, "members rows samples dim"]]
 
 
-def kernel(widths: Sequence[int], dim: int, below: Sequence[int] = ()) -> Sampler | None:
+def kernel(
+    widths: Sequence[int],
+    dim: int,
+    below: Sequence[int] = (),
+    encoder: Sequence[int] = (),
+    *,
+    anchored: bool = False,
+) -> Sampler | None:
     """The kernel that serves such a network on this machine, if there is one and it is asked for.
 
-    `widths` are the energy's hidden layers, `dim` what chains move, `below` a decoder's hidden layers.
-    `MCETM_FUSED=on` asks (docs/kernels.md).
+    `widths` are the energy's hidden layers, `dim` what chains move, `below` a decoder's hidden layers,
+    `encoder` those of a recovery term and its codes. `MCETM_FUSED=on` asks (docs/kernels.md).
     """
     if os.environ.get("MCETM_FUSED") != "on" or jax.default_backend() != "gpu":
         return None
@@ -48,7 +56,7 @@ def kernel(widths: Sequence[int], dim: int, below: Sequence[int] = ()) -> Sample
         from mcetm.kernels import hopper
     except ImportError:  # this version of JAX has no such backend
         return None
-    return hopper.sample if hopper.serves(widths, dim, below) else None
+    return hopper.sample if serves(widths, dim, below, encoder, anchored=anchored) else None
 
 
 def sampler(model: EnergyEnsemble) -> Sampler | None:
@@ -72,19 +80,27 @@ def ambient(
     start: Float[Array, "samples dim"],
     *,
     unit: Float[Array, " dim"] | None,
+    recovery: tuple[Autoencoder, Float[Array, "samples latent"], Float[Array, " samples"]] | None = None,
     key: PRNGKeyArray,
 ) -> Float[Array, "samples dim"] | None:
-    """Where chains in the box of the energy's space end; None where no kernel serves."""
+    """Where chains in the box of the energy's space end; None where no kernel serves.
+
+    `recovery` is an autoencoder and, for each chain, a code and how strongly the state's own is drawn to it.
+    """
     if not isinstance(energy, Conditional):
         return None
-    run = _ambient_kernel(energy.energy, start.shape[-1])
+    run = _ambient_kernel(energy.energy, start.shape[-1], recovery and recovery[0].encoder)
     if run is None:
         return None
     noise = jnp.full(len(start), langevin.noise)
     chains = ambient_chains(
         _alone(energy.energy), energy.space, energy.obs, energy.action, start[None], noise
     )
-    chains = replace(chains, unit=None if unit is None else unit[None, None])
+    chains = replace(
+        chains,
+        unit=None if unit is None else unit[None, None],
+        recovery=recovery and _recovery(energy.space, energy.obs, *recovery),
+    )
     return _run(run, chains, moves(langevin), key)[0]
 
 
@@ -269,21 +285,66 @@ def latent_chains(
     )
 
 
+def _recovery(
+    space: Space,
+    obs: Float[Array, " obs"],
+    autoencoder: Autoencoder,
+    centre: Float[Array, "samples latent"],
+    stiffness: Float[Array, " samples"],
+) -> Recovery:
+    """Springs in the codes, one member and one row; all scales are part of the first and the last layer."""
+    states, codes = autoencoder.state_scale, autoencoder.code_scale
+    first, *between, end = autoencoder.encoder.layers
+    origin = states.normalize(space.leave(obs, jnp.zeros_like(obs)))
+    weights = (
+        first.weight * (space.scale.std / states.std),
+        *[layer.weight for layer in between],
+        end.weight / codes.std[:, None],
+    )
+    return Recovery(
+        tuple(weight[None] for weight in weights),
+        tuple(layer.bias[None] for layer in between),
+        first(origin)[None, None],
+        (centre - codes.normalize(end.bias))[None, None],
+        stiffness[None, None],
+        autoencoder.encoder.activation,
+    )
+
+
 def _run(run: Sampler, chains: Chains, how: Moves, key: PRNGKeyArray) -> Float[Array, "members samples dim"]:
     """Run the chains of one row; under `vmap`, of all rows and of all networks together."""
-    anchor = chains.anchor
-    rows = (chains.start, chains.context, chains.unit, chains.pull, anchor and (anchor.mean, anchor.spread))
-    network = (chains.weights, chains.biases, chains.last, anchor and anchor.weight)
+    anchor, recovery = chains.anchor, chains.recovery
+    rows = (
+        (chains.start, chains.context, chains.unit, chains.pull),
+        anchor and (anchor.mean, anchor.spread),
+        recovery and (recovery.context, recovery.centre, recovery.stiffness),
+    )
+    network = (
+        (chains.weights, chains.biases, chains.last),
+        anchor and anchor.weight,
+        recovery and (recovery.weights, recovery.biases),
+    )
     alike = (chains.noise, chains.box)
 
     @jax.custom_batching.custom_vmap
     def together(rows: Any, network: Any, alike: Any, key: Array) -> Array:
-        start, context, unit, pull, gaussian = rows
-        weights, biases, last, residual = network
+        (start, context, unit, pull), gaussian, springs = rows
+        (weights, biases, last), residual, encoder = network
         noise, box = alike
-        anchor = None if gaussian is None else Anchor(residual, *gaussian)
-        known = (chains.activations, chains.entry)
-        whole = Chains(start, weights, biases, last, context, noise, unit, box, anchor, *known, pull)
+        whole = replace(
+            chains,
+            start=start,
+            weights=weights,
+            biases=biases,
+            last=last,
+            context=context,
+            noise=noise,
+            unit=unit,
+            box=box,
+            pull=pull,
+            anchor=None if gaussian is None else Anchor(residual, *gaussian),
+            recovery=recovery and Recovery(*encoder, *springs, activation=recovery.activation),
+        )
         return run(whole, how, key=jax.random.wrap_key_data(key))
 
     @together.def_vmap
@@ -330,8 +391,12 @@ def _in_codes(energy: Any, autoencoder: Autoencoder) -> bool:
     return isinstance(energy, PlainEnergy) and _in_states(energy) and autoencoder.decoder.activation != "gelu"
 
 
-def _ambient_kernel(energy: Any, dim: int) -> Sampler | None:
-    return kernel(_widths(_network(energy)), dim) if _in_states(energy) else None
+def _ambient_kernel(energy: Any, dim: int, encoder: MLP | None = None) -> Sampler | None:
+    if not _in_states(energy) or (encoder is not None and encoder.activation == "gelu"):
+        return None
+    above = () if encoder is None else [layer.bias.shape[-1] for layer in encoder.layers]
+    anchored = isinstance(energy, AnchoredEnergy)
+    return kernel(_widths(_network(energy)), dim, encoder=above, anchored=anchored)
 
 
 def _latent_kernel(energy: Any, autoencoder: Autoencoder) -> Sampler | None:

@@ -124,10 +124,16 @@ class ManifoldNegatives(eqx.Module):
         if z is None:
             z = jax.vmap(latent)(perturbed, stiffness, latent_keys)
         x = jax.vmap(lambda z: self.space.box.clip(decode(z) + offset))(z)
-        if not self.recovery:
-            ends = fused.ambient(self.ambient, energy, x, unit=row.unit, key=ambient_keys[0])
-            if ends is not None:
-                return ends
+        ends = fused.ambient(
+            self.ambient,
+            energy,
+            x,
+            unit=row.unit,
+            recovery=(autoencoder, perturbed, stiffness) if self.recovery else None,
+            key=ambient_keys[0],
+        )
+        if ends is not None:
+            return ends
         return jax.vmap(ambient)(x, perturbed, stiffness, ambient_keys)
 
     def _draw_sigma(self, key: PRNGKeyArray) -> Float[Array, ""]:

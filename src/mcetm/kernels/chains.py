@@ -11,7 +11,7 @@ the layers. Constants of the energy do not move a chain and are left out.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -41,6 +41,24 @@ class Pull(eqx.Module):
     stiffness: Float[Array, "members rows samples"]
 
 
+class Recovery(eqx.Module):
+    """A spring in the codes of an encoder f: the energy has stiffness/2 · ‖f(x) − centre‖² more.
+
+    It is not quadratic in x, so its gradient is added to that of the energy before the clip.
+    """
+
+    weights: tuple[Float[Array, "members _ _"], ...]
+    """Of all layers, from x upwards, as (above, below); the last one is linear."""
+    biases: tuple[Float[Array, "members _"], ...]
+    """Of the layers between the first and the last."""
+    context: Float[Array, "members rows _"]
+    """What a row adds to the first layer's pre-activation, its bias with it."""
+    centre: Float[Array, "members rows samples codes"]
+    """Less the last layer's bias."""
+    stiffness: Float[Array, "members rows samples"]
+    activation: Activation = eqx.field(static=True)
+
+
 class Chains(eqx.Module):
     """Where chains start, and the energies they run under; one network per member, one context per row."""
 
@@ -62,6 +80,7 @@ class Chains(eqx.Module):
     entry: int = eqx.field(static=True, default=0)
     """The layer at which the context enters: 0, or the one above a decoder's layers."""
     pull: Pull | None = None
+    recovery: Recovery | None = None
 
 
 @dataclass(frozen=True)
@@ -85,30 +104,44 @@ def sample(chains: Chains, moves: Moves, *, key: PRNGKeyArray) -> Float[Array, "
     """The last points of all chains: the reference that the fused samplers are held against."""
     members, rows, _, dim = chains.start.shape
     unit = jnp.ones((members, rows, dim), chains.start.dtype) if chains.unit is None else chains.unit
-    anchor = ()
-    if chains.anchor is not None:
-        anchor = (chains.anchor.weight, chains.anchor.mean, chains.anchor.spread)
+    anchor, recovery = chains.anchor, chains.recovery
+    of_chain = recovery and (recovery.centre, recovery.stiffness)
+    of_row = (chains.context, anchor and (anchor.mean, anchor.spread), recovery and recovery.context)
+    of_member = (
+        (chains.weights, chains.biases, chains.last),
+        anchor and anchor.weight,
+        recovery and (recovery.weights, recovery.biases),
+    )
 
-    def energy(x: Array, weights: tuple, biases: tuple, last: Array, context: Array, anchor: tuple) -> Array:
+    def energy(x: Array, of_chain: Any, of_row: Any, of_member: Any) -> Array:
+        context, gaussian, encoder_context = of_row
+        (weights, biases, last), residual_weight, encoder = of_member
         h, total = x, jnp.zeros((), x.dtype)
         for layer, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
             z = weight @ h + (context if layer == chains.entry else bias)
-            if anchor and layer == 0:
-                residual_weight, mean, spread = anchor
+            if gaussian is not None and layer == 0:
+                mean, spread = gaussian
                 residual = (x - mean) / spread
                 z = z + residual_weight @ jnp.arcsinh(residual)
                 total = 0.5 * (residual**2).sum()
             h = _ACTIVATIONS[chains.activations[layer]](z)
+        if recovery is not None:
+            (first, *between, end), biases = encoder
+            activate = _ACTIVATIONS[recovery.activation]
+            code = activate(first @ x + encoder_context)
+            for weight, bias in zip(between, biases, strict=True):
+                code = activate(weight @ code + bias)
+            centre, stiffness = of_chain
+            total = total + 0.5 * stiffness * ((end @ code - centre) ** 2).sum()
         return total + last @ h
 
-    over_samples = jax.vmap(jax.grad(energy), (0, None, None, None, None, None))
-    over_rows = jax.vmap(over_samples, (0, None, None, None, 0, (None, 0, 0) if anchor else None))
+    over_samples = jax.vmap(jax.grad(energy), (0, 0, None, None))
+    over_rows = jax.vmap(over_samples, (0, 0, 0, None))
     gradient = jax.vmap(over_rows)
 
     def move(x: Array, inputs: tuple[Array, Array]) -> tuple[Array, None]:
         (of_gradient, of_noise), step_key = inputs
-        g = gradient(x, chains.weights, chains.biases, chains.last, chains.context, anchor)
-        g = unit[:, :, None] * g
+        g = unit[:, :, None] * gradient(x, of_chain, of_row, of_member)
         w = jax.random.normal(step_key, x.shape, x.dtype)
         if moves.gradient_clip is not None:
             g = jnp.clip(g, -moves.gradient_clip, moves.gradient_clip)

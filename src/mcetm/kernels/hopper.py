@@ -1,16 +1,12 @@
 """The fused sampler for Hopper GPUs, through Pallas' Mosaic backend: 128 chains to a multiprocessor.
 
-Two warpgroups compute, 64 chains each; a third feeds them weights through a ring in shared memory. States and
-slopes stay in registers, activations in shared memory; device memory sees the last states only.
-docs/kernels.md explains the parts.
+Two warpgroups compute, 64 chains each; a third feeds them weights through a ring in shared memory. Device
+memory sees the last states only. docs/kernels.md explains the parts.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,49 +15,10 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import mosaic_gpu as plgpu
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.kernels.chains import Activation, Chains, Moves
-from mcetm.kernels.random import key_words, normal, threefry
-
-ROWS = 64
-"""Chains of one warpgroup: what a tensor-core instruction takes."""
-GROUPS = 2
-"""Warpgroups that compute."""
-CHUNK = 16
-"""Columns worked on at a time, and of a tile in shared memory: widths are filled up to a multiple."""
-SHARED = 226 * 1024
-"""Bytes of shared memory that a program may plan with."""
-_SWIZZLE = 2 * CHUNK
-_SMALL = 64
-"""Layers this narrow stay in shared memory."""
-_WGMMA = plgpu.Layout.WGMMA
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """How the work is done; none of it changes the result beyond rounding."""
-
-    operands: Literal["float16", "bfloat16"] = "float16"
-    """Of matrix products. float16 is eight times as fine, and wide enough for standardised inputs."""
-    slots: int | None = None
-    """Of the ring; as many as fit by default."""
-    slice_rows: int = 80
-    """Rows of a streamed matrix that fill a slot, at most."""
-    interpret: Any = None
-    """Parameters of Pallas' interpreter for machines without a GPU."""
-
-
-def serves(widths: Sequence[int], dim: int, below: Sequence[int] = ()) -> bool:
-    """Whether chains of `dim` numbers under layers of these widths fit into registers and shared memory.
-
-    `below` are the layers of a decoder.
-    """
-    filled = {_fill(width) for width in widths}
-    if not (len(widths) > 1 and len(filled) == 1 and _SMALL < max(filled) <= 208 and dim <= 48):
-        return False
-    if any(_fill(width) > _SMALL for width in below):
-        return False
-    slices, slots = _ring([_fill(width) for width in (dim, *below, *widths)], Tuning(), anchored=False)
-    return slots >= len(slices)
+from mcetm.kernels.chains import Chains, Moves
+from mcetm.kernels.hopper_plan import CHUNK, GROUPS, ROWS, SWIZZLE, Program, Tuning, plan, round_up
+from mcetm.kernels.hopper_worker import Worker
+from mcetm.kernels.random import key_words
 
 
 def sample(
@@ -71,32 +28,40 @@ def sample(
     members, rows, samples, dim = chains.start.shape
     tuning = tuning or Tuning()
     tiles = -(-rows * samples // (ROWS * GROUPS))
-    widths = [_fill(dim), *[_fill(weight.shape[1]) for weight in chains.weights]]
-    program = _plan(chains, moves, widths, tuning)
+    program = plan(chains, moves, tuning)
 
     def per_chain(a: Array, fill: float = 0.0) -> Array:
-        return _to(_to(a, 2, _fill(a.shape[2]), fill), 1, tiles * ROWS * GROUPS, fill)
+        return _to(_to(a, 2, round_up(a.shape[2]), fill), 1, tiles * ROWS * GROUPS, fill)
 
     def per_row(a: Array, fill: float = 0.0) -> Array:
         return per_chain(jnp.repeat(a, samples, axis=1), fill)
 
-    def matrix(weight: Array, layer: int) -> Array:
-        filled = _to(_to(weight, 1, widths[layer + 1]), 2, widths[layer])
+    def per_sample(a: Array) -> Array:
+        flat = a.reshape(members, rows * samples, *a.shape[3:])
+        return per_chain(flat) if flat.ndim == 3 else _to(flat, 1, tiles * ROWS * GROUPS)
+
+    def matrix(weight: Array) -> Array:
+        filled = _to(_to(weight, 1, round_up(weight.shape[1])), 2, round_up(weight.shape[2]))
         return filled.swapaxes(1, 2).astype(tuning.operands)
 
-    upward = [matrix(weight, layer) for layer, weight in enumerate(chains.weights)]
+    def vector(a: Array) -> Array:
+        return _to(a, 1, round_up(a.shape[1]))
+
+    upward = [matrix(weight) for weight in chains.weights]
+    recovery = chains.recovery
     inputs: dict[str, Any] = {
-        "start": per_chain(chains.start.reshape(members, rows * samples, dim)),
+        "start": per_sample(chains.start),
         # Where unit is 0, nothing ever moves: this holds the columns that only fill up.
         "unit": per_row(jnp.ones((members, rows, dim)) if chains.unit is None else chains.unit),
         "noise": _to(jnp.tile(chains.noise, rows), 0, tiles * ROWS * GROUPS),
         "context": per_row(chains.context),
-        # One array: of two, a program would have to keep two addresses.
+        # One array: of two, a program would have to keep two addresses. `Worker.alike` knows the order.
         "vectors": jnp.concatenate(
             [
-                *[_to(bias, 1, width) for bias, width in zip(chains.biases, widths[1:], strict=True)],
-                _to(chains.last, 1, widths[-1]),
-                *[jnp.tile(_to(edge, 0, widths[0]), (members, 1)) for edge in chains.box or ()],
+                *[vector(bias) for bias in chains.biases],
+                vector(chains.last),
+                *[vector(bias) for bias in (recovery.biases if recovery else ())],
+                *[vector(jnp.tile(edge, (members, 1))) for edge in chains.box or ()],
             ],
             axis=1,
         ),
@@ -113,20 +78,24 @@ def sample(
     if chains.anchor is not None:
         inputs["mean"] = per_row(chains.anchor.mean)
         inputs["spread"] = per_row(chains.anchor.spread, 1.0)
-        inputs["resident"].append(matrix(chains.anchor.weight, 0))
+        inputs["resident"].append(matrix(chains.anchor.weight))
     if chains.pull is not None:
-        inputs["centre"] = per_chain(chains.pull.centre.reshape(members, rows * samples, dim))
-        stiffness = chains.pull.stiffness.reshape(members, rows * samples)
-        inputs["stiffness"] = _to(stiffness, 1, tiles * ROWS * GROUPS)
+        inputs["centre"] = per_sample(chains.pull.centre)
+        inputs["stiffness"] = per_sample(chains.pull.stiffness)
+    if recovery is not None:
+        inputs["resident"] += [matrix(weight) for weight in recovery.weights]
+        inputs["recovery context"] = per_row(recovery.context)
+        inputs["recovery centre"] = per_sample(recovery.centre)
+        inputs["recovery stiffness"] = per_sample(recovery.stiffness)
     leaves, tree = jax.tree.flatten(inputs)
     run = plgpu.kernel(
-        lambda *refs: program(tree.unflatten(refs[: len(leaves)]), *refs[len(leaves) :]),
+        lambda *refs: _body(program, tree.unflatten(refs[: len(leaves)]), *refs[len(leaves) :]),
         out_type=jax.ShapeDtypeStruct(inputs["start"].shape, jnp.float32),
         grid=(members, tiles),
         grid_names=("member", "tile"),
         num_threads=GROUPS + 1,
         thread_name="group",
-        scratch_types=program.scratch(),
+        scratch_types=_scratch(program),
         # Barriers at every store to shared memory are not needed: a warp writes those rows of the operand
         # that it alone reads, and `commit_smem` comes between.
         compiler_params=plgpu.CompilerParams(
@@ -139,410 +108,65 @@ def sample(
     return run(*leaves)[:, : rows * samples, :dim].reshape(chains.start.shape)
 
 
-@dataclass(frozen=True)
-class _Program:
-    """What is known of a program when it is compiled, and how its warpgroups share the work."""
-
-    widths: tuple[int, ...]
-    """Of x and of the hidden layers, filled up."""
-    activations: tuple[Activation, ...]
-    entry: int
-    anchored: bool
-    boxed: bool
-    pulled: bool
-    resident: tuple[int, ...]
-    """Layers whose weights stay in shared memory."""
-    streamed: tuple[int, ...]
-    """Layers whose weights come by at every step: all of one size."""
-    slices: tuple[tuple[int, int], ...]
-    """First row and number of rows of the parts in which a streamed matrix arrives."""
-    slots: int
-    breadth: int
-    """Columns of the widest operand: of a layer, or of the inputs side by side."""
-    moves: Moves
-    tuning: Tuning
-
-    @property
-    def largest(self) -> float:
-        """What activations are held below: float16 must not overflow."""
-        return float(jnp.finfo(self.tuning.operands).max)
-
-    @property
-    def parts(self) -> int:
-        """Slices that come by in one step."""
-        return 2 * len(self.streamed) * len(self.slices)
-
-    def scratch(self) -> list[Any]:
-        """Shared memory (the ring, the operands of both groups, the resident weights) and barriers."""
-        shapes = [(self.widths[layer], self.widths[layer + 1]) for layer in self.resident]
-        shapes += [(self.widths[0], self.widths[1])] if self.anchored else []
-        transforms = (plgpu.TilingTransform((8, CHUNK)), plgpu.SwizzleTransform(_SWIZZLE))
-        shared = lambda *shape: plgpu.SMEM(  # noqa: E731
-            shape, jnp.dtype(self.tuning.operands), transforms=transforms
-        )
-        return [
-            shared(self.slots, self.slices[0][1], self.widths[-1]),
-            shared(GROUPS, ROWS, self.breadth),
-            [shared(*shape) for shape in shapes],
-            plgpu.Barrier(num_barriers=self.slots),
-            plgpu.Barrier(num_arrivals=GROUPS, num_barriers=self.slots),
-            plgpu.Barrier(num_barriers=len(shapes)),
-        ]
-
-    def __call__(self, refs: Any, end: Any, ring: Any, operands: Any, resident: Any, *barriers: Any) -> None:
-        full, empty, loaded = barriers
-        member, tile, group = lax.axis_index("member"), lax.axis_index("tile"), lax.axis_index("group")
-        steps = len(self.moves.sizes)
-
-        @pl.when(group == GROUPS)
-        def _feed() -> None:
-            plgpu.set_max_registers(40, action="decrease")
-            for i, (source, target) in enumerate(zip(refs["resident"], resident, strict=True)):
-                plgpu.copy_gmem_to_smem(source.at[member], target, loaded.at[i])
-
-            def feed(turn: Array, _: None) -> None:
-                matrix = lax.rem(turn, 2 * len(self.streamed))
-                for piece, (first, size) in enumerate(self.slices):
-                    count = turn * len(self.slices) + piece
-                    slot = lax.rem(count, self.slots)
-
-                    @pl.when(count >= self.slots)
-                    def _wait(slot: Array = slot) -> None:
-                        plgpu.barrier_wait(empty.at[slot])
-
-                    source = refs["streamed"].at[member, matrix, pl.ds(first, size)]
-                    plgpu.copy_gmem_to_smem(source, ring.at[slot, pl.ds(0, size)], full.at[slot])
-
-            lax.fori_loop(0, steps * 2 * len(self.streamed), feed, None)
-            for slot in range(min(self.slots, self.parts * steps)):
-                plgpu.barrier_wait(empty.at[slot])
-
-        @pl.when(group < GROUPS)
-        def _compute() -> None:
-            plgpu.set_max_registers(232, action="increase")
-            for i in range(len(resident)):
-                plgpu.barrier_wait(loaded.at[i])
-            rows = pl.ds((tile * GROUPS + group) * ROWS, ROWS)
-            worker = _Worker(self, refs, ring, operands.at[group], resident, full, empty, member, rows)
-            chunks = [pl.ds(first, CHUNK) for first in range(0, self.widths[0], CHUNK)]
-            x = tuple(worker.mine("start", at) for at in chunks)
-            x = lax.fori_loop(0, steps, worker.move, x)
-            for at, chunk in zip(chunks, x, strict=True):
-                end[member, rows, at] = chunk
-
-
-@dataclass(frozen=True)
-class _Worker:
-    """A warpgroup with its 64 chains. States are held as chunks of columns."""
-
-    program: _Program
-    refs: Any
-    ring: Any
-    operand: Any
-    """Shared memory for the left side of the next product."""
-    resident: Any
-    full: Any
-    empty: Any
-    member: Array
-    rows: Any
-
-    def move(self, step: Array, x: tuple[Array, ...]) -> tuple[Array, ...]:
-        """One Langevin step."""
-        moves = self.program.moves
-        gradient = self.gradient(step, x)
-        of_gradient, of_noise = self.refs["factors"][step, 0], self.refs["factors"][step, 1]
-        amount = self.each(self.refs["noise"].at[self.rows])
-        moved = []
-        for i, w in enumerate(self.noise(step)):
-            at = pl.ds(i * CHUNK, CHUNK)
-            unit = self.mine("unit", at)
-            # Beyond float16's range on the way down, a gradient is not a number: the chain waits.
-            g = unit * jnp.where(gradient[i] == gradient[i], gradient[i], 0.0)
-            if moves.gradient_clip is not None:
-                g = _clip(g, moves.gradient_clip)
-            delta = of_gradient * g + of_noise * (amount * w)
-            if self.program.pulled:
-                # Without a division by the unit, which is 0 where columns only fill up.
-                stiffness = self.each(self.refs["stiffness"].at[self.member, self.rows])
-                strength = of_gradient * (stiffness * unit)  # below 0
-                delta = (delta - strength * (self.mine("centre", at) - x[i])) / (1.0 - strength * unit)
-            if moves.move_clip is not None:
-                delta = _clip(delta, moves.move_clip)
-            to = x[i] + unit * delta
-            if self.program.boxed:
-                to = jnp.maximum(to, self.alike("low", i))
-                to = jnp.minimum(to, self.alike("high", i))
-            moved.append(to)
-        return tuple(moved)
-
-    def noise(self, step: Array) -> list[Array]:
-        """Standard normals for this step: Threefry's two words serve two chunks."""
-        chunks = self.program.widths[0] // CHUNK
-        layout = None if self.program.tuning.interpret else _WGMMA
-        chain, column = (
-            plgpu.broadcasted_iota(jnp.uint32, (ROWS, CHUNK), axis, layout=layout) for axis in (0, 1)
-        )
-        chain = chain + self.rows.start.astype(jnp.uint32)
-        seed = self.refs["seed"]
-        key = (seed[0] ^ self.member.astype(jnp.uint32) * jnp.uint32(0x9E3779B9), seed[1])
-        words: list[Array] = []
-        for pair in range(-(-chunks // 2)):
-            place = column + (step * (CHUNK * chunks) + pair * CHUNK).astype(jnp.uint32)
-            words += threefry(key, (chain, place))
-        return [normal(word) for word in words[:chunks]]
-
-    def gradient(self, step: Array, x: tuple[Array, ...]) -> list[Array]:
-        """∂E/∂x: up through the layers, then down with the slopes met on the way."""
-        program, widths = self.program, self.program.widths
-        top = len(widths) - 2
-        slopes, part = _Slopes(program.activations), itertools.count()
-        residual = []
-        if program.anchored:
-            ats = [pl.ds(i * CHUNK, CHUNK) for i in range(len(x))]
-            residual = [
-                (chunk - self.mine("mean", at)) / self.mine("spread", at)
-                for chunk, at in zip(x, ats, strict=True)
-            ]
-        # Two numbers for one: a state keeps twice the digits of an operand.
-        inputs = self.split(x) + (self.split([_arcsinh(r) for r in residual]) if residual else [])
-        for i, chunk in enumerate(itertools.chain.from_iterable(inputs)):
-            self.operand[:, pl.ds(i * CHUNK, CHUNK)] = chunk
-        sides = [self.operand.at[:, pl.ds(i * widths[0], widths[0])] for i in range(len(inputs))]
-        weights = [self.resident[0], self.resident[0], self.resident[-1], self.resident[-1]]
-        z = self.product(*zip(sides, weights, strict=False))
-        for layer in range(top + 1):
-            if layer:
-                z = self.through(layer, step, part)
-            for i, at in enumerate(range(0, widths[layer + 1], CHUNK)):
-                at = pl.ds(at, CHUNK)
-                chunk = _columns(z, i)
-                if layer == program.entry:
-                    chunk = chunk + self.mine("context", at)
-                else:
-                    chunk = chunk + self.alike(layer, i)
-                if layer < top:
-                    self.put(i, jnp.minimum(slopes.activate(layer, chunk), self.program.largest))
-                else:
-                    self.put(i, self.alike("last", i) * slopes.at_once(layer, chunk))
-        for layer in range(top, 0, -1):
-            g = self.through(layer, step, part, down=True)
-            for i in reversed(range(widths[layer] // CHUNK)):
-                self.put(i, slopes.apply(layer - 1, i, _columns(g, i)))
-        side = self.operand.at[:, pl.ds(0, widths[1])]
-        total = self.product((side, self.resident[0]), down=True)
-        parts = [_columns(total, i) for i in range(len(x))]
-        if residual:
-            total = self.product((side, self.resident[-1]), down=True)
-            for i, r in enumerate(residual):
-                bent = r + _columns(total, i) * lax.rsqrt(r * r + 1.0)
-                parts[i] = parts[i] + bent / self.mine("spread", pl.ds(i * CHUNK, CHUNK))
-        return parts
-
-    def through(self, layer: int, step: Array, part: Any, *, down: bool = False) -> Array:
-        """The operand times a layer's weights."""
-        program = self.program
-        if layer in program.resident:
-            width = program.widths[layer + 1 if down else layer]
-            weight = self.resident[program.resident.index(layer)]
-            return self.product((self.operand.at[:, pl.ds(0, width)], weight), down=down)
-        counts = [step * program.parts + next(part) for _ in program.slices]
-        slots = [lax.rem(count, program.slots) for count in counts]
-
-        def products(total: Any) -> Array:
-            plgpu.commit_smem()
-            for slot in slots:
-                plgpu.barrier_wait(self.full.at[slot])
-            for slot, (first, size) in zip(slots, program.slices, strict=True):
-                plgpu.wgmma(total, self.operand.at[:, pl.ds(first, size)], self.ring.at[slot, pl.ds(0, size)])
-            for after, slot in enumerate(slots[:-1], start=1):
-                plgpu.wgmma_wait(len(slots) - after)
-                plgpu.barrier_arrive(self.empty.at[slot])
-            return total[...]
-
-        total = pl.run_scoped(products, plgpu.WGMMAAccumulatorRef((ROWS, program.widths[-1]), jnp.float32))
-        plgpu.barrier_arrive(self.empty.at[slots[-1]])
-        return total
-
-    def product(self, *operands: tuple[Any, Any], down: bool = False) -> Array:
-        """Σ a · b, with every b in shared memory; `down` takes the b transposed."""
-        width = operands[0][1].shape[0 if down else 1]
-        if self.program.tuning.interpret:  # whose tensor cores cannot transpose
-            read = lambda b: b[...].T if down else b[...]  # noqa: E731
-            parts = [jnp.dot(a[...], read(b), preferred_element_type=jnp.float32) for a, b in operands]
-            return sum(parts[1:], parts[0])
-
-        def products(total: Any) -> Array:
-            plgpu.commit_smem()
-            for a, b in operands:
-                plgpu.wgmma(total, a, plgpu.transpose_ref(b, (1, 0)) if down else b)
-            return total[...]
-
-        return pl.run_scoped(products, plgpu.WGMMAAccumulatorRef((ROWS, width), jnp.float32))
-
-    def put(self, chunk: int, value: Array) -> None:
-        """A chunk of the next product's operand."""
-        self.operand[:, pl.ds(chunk * CHUNK, CHUNK)] = self.rounded(value)
-
-    def rounded(self, value: Array) -> Array:
-        """As an operand."""
-        return value.astype(self.program.tuning.operands)
-
-    def split(self, chunks: Any) -> list[list[Array]]:
-        """Each number as the sum of two operands."""
-        coarse = [self.rounded(chunk) for chunk in chunks]
-        fine = [self.rounded(a - b.astype(jnp.float32)) for a, b in zip(chunks, coarse, strict=True)]
-        return [coarse, fine]
-
-    def mine(self, name: str, columns: Any) -> Array:
-        """Some columns of this group's rows of an input."""
-        return self.load(self.refs[name].at[self.member, self.rows, columns])
-
-    def each(self, ref: Any) -> Array:
-        """One number for each chain of this group, across a chunk."""
-        return lax.broadcast_in_dim(self.load(ref, _WGMMA.reduce(1)), (ROWS, CHUNK), [0])
-
-    def alike(self, name: Any, chunk: int) -> Array:
-        """A chunk of a vector that is the same for all chains: a layer's bias, or one with a name."""
-        widths = self.program.widths
-        order = [*range(len(widths) - 1), "last", "low", "high"]
-        lengths = [*widths[1:], widths[-1], widths[0], widths[0]]
-        at = sum(lengths[: order.index(name)]) + chunk * CHUNK
-        vector = self.load(self.refs["vectors"].at[self.member, pl.ds(at, CHUNK)], _WGMMA.reduce(0))
-        return lax.broadcast_in_dim(vector, (ROWS, CHUNK), [1])
-
-    def load(self, ref: Any, layout: Any = _WGMMA) -> Array:
-        """From device memory (or its cache), laid out as tensor cores have it."""
-        if self.program.tuning.interpret:
-            return ref[...]
-        return plgpu.load(ref, (), layout=layout, optimized=False)
-
-
-class _Slopes:
-    """The activations' slopes, kept for the way down in as few registers as can be.
-
-    A slope of ReLU takes one bit and is exact; of the others, eight bits are as fine as bf16 is near 1.
-    Chunks of all layers share words.
-    """
-
-    low, high = -0.1, 1.1
-
-    def __init__(self, activations: tuple[Activation, ...]) -> None:
-        self.activations = activations
-        self.words: dict[tuple[bool, int], Array] = {}
-        self.places: dict[int, list[tuple[tuple[bool, int], int]]] = {}
-        self.count = {True: 0, False: 0}
-
-    def activate(self, layer: int, z: Array) -> Array:
-        """The activation of the layer's next chunk; its slope is kept."""
-        value, slope = self._both(layer, z)
-        exact = self.activations[layer] == "relu"
-        per_word, bits = (32, 1) if exact else (4, 8)
-        word, shift = (exact, self.count[exact] // per_word), self.count[exact] % per_word * bits
-        self.count[exact] += 1
-        self.places.setdefault(layer, []).append((word, shift))
-        if exact:
-            code = jnp.where(z > 0.0, jnp.int32(_signed(1 << shift)), jnp.int32(0))
-        else:
-            # Adding 2²³ leaves the nearest integer in the low bits.
-            scaled = (slope - self.low) * (255.0 / (self.high - self.low)) + 2.0**23
-            code = (lax.bitcast_convert_type(scaled, jnp.int32) & 255) << shift
-        code = self.words[word] | code if word in self.words else code
-        # A barrier, or the compiler sees through the packing and keeps every slope in a register of its own.
-        self.words[word] = lax.optimization_barrier(code)
-        return value
-
-    def at_once(self, layer: int, z: Array) -> Array:
-        """The slope of a chunk that needs no keeping."""
-        return jnp.where(z > 0.0, 1.0, 0.0) if self.activations[layer] == "relu" else self._both(layer, z)[1]
-
-    def apply(self, layer: int, chunk: int, g: Array) -> Array:
-        """G · the slope that was kept."""
-        word, shift = self.places[layer][chunk]
-        if self.activations[layer] == "relu":
-            return jnp.where((self.words[word] & jnp.int32(_signed(1 << shift))) == 0, 0.0, g)
-        code = lax.shift_right_logical(self.words[word], jnp.int32(shift)) & 255
-        number = lax.bitcast_convert_type(code | 0x4B000000, jnp.float32) - 2.0**23
-        return g * (number * ((self.high - self.low) / 255.0) + self.low)
-
-    def _both(self, layer: int, z: Array) -> tuple[Array, Array]:
-        match self.activations[layer]:
-            case "relu":
-                return jnp.maximum(z, 0.0), z
-            case "silu":
-                gate = 0.5 * jnp.tanh(0.5 * z) + 0.5
-                value = z * gate
-                return value, gate + value * (1.0 - gate)
-            case "tanh":
-                value = jnp.tanh(z)
-                return value, 1.0 - value * value
-            case other:
-                raise ValueError(f"This sampler does not know {other}.")
-
-
-def _plan(chains: Chains, moves: Moves, widths: list[int], tuning: Tuning) -> _Program:
-    """What stays in shared memory, and how the rest is cut up to come by."""
-    layers = range(len(chains.weights))
-    resident = _resident(widths)
-    slices, slots = _ring(widths, tuning, anchored=chains.anchor is not None)
-    if slots < len(slices):  # it would wait for ever: a product begins when all its slices are there
-        raise ValueError(f"A ring of {slots} slots cannot hold the {len(slices)} slices of a matrix.")
-    return _Program(
-        tuple(widths),
-        chains.activations,
-        chains.entry,
-        chains.anchor is not None,
-        chains.box is not None,
-        chains.pull is not None,
-        resident,
-        tuple(i for i in layers if i not in resident),
-        slices,
-        slots,
-        _breadth(widths, anchored=chains.anchor is not None),
-        moves,
-        tuning,
+def _scratch(program: Program) -> list[Any]:
+    """Shared memory (the ring, the operands of both groups, the resident weights) and barriers."""
+    transforms = (plgpu.TilingTransform((8, CHUNK)), plgpu.SwizzleTransform(SWIZZLE))
+    shared = lambda *shape: plgpu.SMEM(  # noqa: E731
+        shape, jnp.dtype(program.tuning.operands), transforms=transforms
     )
+    return [
+        shared(program.slots, program.slices[0][1], program.widths[-1]),
+        shared(GROUPS, ROWS, program.breadth),
+        [shared(*shape) for shape in program.held],
+        plgpu.Barrier(num_barriers=program.slots),
+        plgpu.Barrier(num_arrivals=GROUPS, num_barriers=program.slots),
+        plgpu.Barrier(num_barriers=len(program.held)),
+    ]
 
 
-def _resident(widths: list[int]) -> tuple[int, ...]:
-    return tuple(i for i in range(len(widths) - 1) if i == 0 or min(widths[i : i + 2]) <= _SMALL)
+def _body(
+    program: Program, refs: Any, end: Any, ring: Any, operands: Any, resident: Any, *barriers: Any
+) -> None:
+    """What the three warpgroups do."""
+    full, empty, loaded = barriers
+    member, tile, group = lax.axis_index("member"), lax.axis_index("tile"), lax.axis_index("group")
+    steps = len(program.moves.sizes)
 
+    @pl.when(group == GROUPS)
+    def _feed() -> None:
+        plgpu.set_max_registers(40, action="decrease")
+        for i, (source, target) in enumerate(zip(refs["resident"], resident, strict=True)):
+            plgpu.copy_gmem_to_smem(source.at[member], target, loaded.at[i])
 
-def _breadth(widths: list[int], *, anchored: bool) -> int:
-    return max(*widths, widths[0] * (4 if anchored else 2))
+        def feed(turn: Array, _: None) -> None:
+            matrix = lax.rem(turn, 2 * len(program.streamed))
+            for piece, (first, size) in enumerate(program.slices):
+                count = turn * len(program.slices) + piece
+                slot = lax.rem(count, program.slots)
 
+                @pl.when(count >= program.slots)
+                def _wait(slot: Array = slot) -> None:
+                    plgpu.barrier_wait(empty.at[slot])
 
-def _ring(widths: list[int], tuning: Tuning, *, anchored: bool) -> tuple[tuple[tuple[int, int], ...], int]:
-    """The slices of a streamed matrix, and how many slots there is room for beside what is held."""
-    width = widths[-1]
-    size = _fill(-(-width // -(-width // tuning.slice_rows)))
-    held = sum(widths[i] * widths[i + 1] for i in _resident(widths))
-    held += GROUPS * ROWS * _breadth(widths, anchored=anchored)
-    held += widths[0] * widths[1] if anchored else 0
-    slices = tuple((first, min(size, width - first)) for first in range(0, width, size))
-    return slices, tuning.slots or min(8, (SHARED // 2 - held) // (size * width))
+                source = refs["streamed"].at[member, matrix, pl.ds(first, size)]
+                plgpu.copy_gmem_to_smem(source, ring.at[slot, pl.ds(0, size)], full.at[slot])
 
+        lax.fori_loop(0, steps * 2 * len(program.streamed), feed, None)
+        for slot in range(min(program.slots, program.parts * steps)):
+            plgpu.barrier_wait(empty.at[slot])
 
-def _columns(x: Array, chunk: int) -> Array:
-    return lax.slice(x, (0, chunk * CHUNK), (ROWS, (chunk + 1) * CHUNK))
-
-
-def _signed(bits: int) -> int:
-    return bits - (1 << 32) if bits >> 31 else bits
-
-
-def _clip(x: Array, most: float) -> Array:
-    return jnp.minimum(jnp.maximum(x, -most), most)
-
-
-def _arcsinh(x: Array) -> Array:
-    size = jnp.abs(x)
-    square = size * size + 1.0
-    value = jnp.log(size + square * lax.rsqrt(square))
-    return jnp.where(x < 0.0, -value, value)
-
-
-def _fill(n: int) -> int:
-    return -(-n // CHUNK) * CHUNK
+    @pl.when(group < GROUPS)
+    def _compute() -> None:
+        plgpu.set_max_registers(232, action="increase")
+        for i in range(len(resident)):
+            plgpu.barrier_wait(loaded.at[i])
+        rows = pl.ds((tile * GROUPS + group) * ROWS, ROWS)
+        worker = Worker(program, refs, ring, operands.at[group], resident, full, empty, member, rows)
+        chunks = [pl.ds(first, CHUNK) for first in range(0, program.widths[0], CHUNK)]
+        x = tuple(worker.mine("start", at) for at in chunks)
+        x = lax.fori_loop(0, steps, worker.move, x)
+        for at, chunk in zip(chunks, x, strict=True):
+            end[member, rows, at] = chunk
 
 
 def _to(a: Array, axis: int, count: int, fill: float = 0.0) -> Array:
