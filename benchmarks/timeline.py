@@ -17,6 +17,7 @@ from typing import Any
 
 import jax
 
+from mcetm.agents.agent import experience
 from mcetm.bench.policy import prepare
 from mcetm.bench.subjects import random_log
 from mcetm.training import fit
@@ -57,6 +58,7 @@ def main() -> None:
                 chunk=chunk,
                 period=stage.period,
                 between=stage.between,
+                reads=experience,
             )
 
         agents = run(agents, 2).state

@@ -40,6 +40,18 @@ def test_the_chunk_length_does_not_change_what_is_learned() -> None:
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
+def test_what_steps_only_read_is_not_copied() -> None:
+    def step(state: Any, data: Any, *, key: Any) -> tuple[Any, dict[str, Any]]:
+        return {**state, "total": state["total"] + state["table"].sum()}, {"loss": state["total"]}
+
+    start = {"table": jnp.ones(10), "total": jnp.zeros(())}
+    found = fit(
+        step, start, None, steps=6, key=jax.random.key(0), chunk=2, reads=lambda state: state["table"]
+    )
+    assert found.state["table"] is start["table"]
+    assert float(found.state["total"]) == 60.0
+
+
 @pytest.mark.parametrize(("steps", "chunk"), [(20, 20), (17, 5), (3, 1)])
 def test_steps_take_turns(steps: int, chunk: int) -> None:
     def step(state: Any, data: Any, *, key: Any, turn: int = -1) -> tuple[Any, dict[str, Any]]:

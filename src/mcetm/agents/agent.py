@@ -93,6 +93,11 @@ def make_agent(
     return Agent(learner, Buffer.empty(config, shapes), key)
 
 
+def experience(agents: Agent) -> Buffer | None:
+    """What updates read and only a new generation changes."""
+    return agents.buffer
+
+
 def buffer_gigabytes(agents: Any) -> float:
     """Memory of imagined experience, of agents or of their mere shapes."""
     leaves = jax.tree_util.tree_leaves(agents.buffer)

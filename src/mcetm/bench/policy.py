@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mcetm.agents.agent import Agent, buffer_gigabytes
+from mcetm.agents.agent import Agent, buffer_gigabytes, experience
 from mcetm.agents.plain import Plain
 from mcetm.agents.sac import SAC
 from mcetm.bench.clock import Spread, from_history
@@ -140,6 +140,7 @@ def _ours(log: Transitions, algo: str, seeds: int, *, full: bool, refined: bool)
         chunk=chunk,
         period=stage.period,
         between=stage.between,
+        reads=experience,
         label=f"{_recipe(algo).label}, {seeds} seeds",
     )
     seconds, compilation = from_history(done.history)

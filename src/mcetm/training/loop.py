@@ -131,6 +131,7 @@ def fit(
     chunk: int = 1000,
     period: int = 1,
     between: Between | None = None,
+    reads: Callable[[Any], Any] | None = None,
     validate: Callable[[Any], dict[str, Array]] | None = None,
     early_stopping: EarlyStopping | None = None,
     saving: Saving | None = None,
@@ -141,11 +142,12 @@ def fit(
 
     `data` is any tree of arrays; it stays on the device. `validate` sees the state between chunks and returns
     metrics; early stopping needs a `score` among them. `between` is run before each chunk, as one compiled
-    program: for work that is too large for every step, such as rollouts. With a `period` above 1, steps take
-    turns: each is called with `turn`, its number modulo the period, which is known when it is compiled. (For
-    a branch on a number of the device, the host would wait at every step.) With `saving`, metrics go to
-    `metrics.jsonl`, and a job whose folder holds a checkpoint goes on from there, bit for bit. `watch` names
-    the metrics beside the bar.
+    program: for work that is too large for every step, such as rollouts. `reads` names the part of a state
+    that steps do not change, which is then never copied. With a `period` above 1, steps take turns: each is
+    called with `turn`, its number modulo the period, which is known when it is compiled. (For a branch on a
+    number of the device, the host would wait at every step.) With `saving`, metrics go to `metrics.jsonl`,
+    and a job whose folder holds a checkpoint goes on from there, bit for bit. `watch` names the metrics
+    beside the bar.
     """
     if early_stopping is not None and validate is None:
         raise ValueError("early stopping needs a validation")
@@ -189,10 +191,12 @@ def fit(
                 if between is not None:
                     state, noted = jax.block_until_ready(_run_between(between, state, data))
                     noted = {**noted, "between_seconds": time.monotonic() - began}
-                following, means, bad_step, finite = _run_chunk(
-                    step, state, data, job.key, jnp.asarray(done), length, period, done % period
+                moving, still = _parted(state, reads)
+                moved, means, bad_step, finite = _run_chunk(
+                    step, moving, still, data, job.key, jnp.asarray(done), length, period, done % period
                 )
-                _guard(following, means, int(bad_step), finite, done, saving)
+                _guard(moved, means, int(bad_step), finite, done, saving)
+                following = eqx.combine(moved, still)
                 line = {"step": done + length, **noted, **means, "seconds": time.monotonic() - began}
                 best = job.best
                 if validate is not None:
@@ -222,7 +226,8 @@ def _run_between(between: Between, state: Any, data: Any) -> tuple[Any, dict[str
 @eqx.filter_jit
 def _run_chunk(
     step: Callable[..., tuple[Any, dict[str, Array]]],
-    state: Any,
+    moving: Any,
+    still: Any,
     data: Any,
     key: PRNGKeyArray,
     start: Int[Array, ""],
@@ -230,20 +235,21 @@ def _run_chunk(
     period: int,
     first: int,
 ) -> tuple[Any, dict[str, Array], Int[Array, ""], list[Bool[Array, ""]]]:
-    """`length` steps: the state after them, mean metrics, the first bad step, and which arrays are finite.
+    """`length` steps: what moves after them, mean metrics, the first bad step, and which arrays are finite.
 
     `first` is the turn of the first step.
     """
-    arrays, static = eqx.partition(state, eqx.is_array)
+    is_none = lambda leaf: leaf is None  # noqa: E731
+    moves = jax.tree_util.tree_map(lambda leaf: leaf is not None, moving, is_leaf=is_none)
 
     def one(carry: Any, index: Array, turn: int) -> tuple[Any, Array]:
         nonlocal unravel
         turns = {"turn": turn} if period > 1 else {}
         step_key = jax.random.fold_in(key, index)
-        following, metrics = step(eqx.combine(carry, static), data, key=step_key, **turns)
+        following, metrics = step(eqx.combine(carry, still), data, key=step_key, **turns)
         # One array for all metrics: each would be another small kernel at every step.
         noted, unravel = ravel_pytree(metrics)
-        return eqx.filter(following, eqx.is_array), noted
+        return eqx.filter(following, moves), noted
 
     def several(carry: Any, indices: Int[Array, " steps"]) -> tuple[Any, Array]:
         noted = []
@@ -256,10 +262,10 @@ def _run_chunk(
     whole, indices = length - length % period, start + jnp.arange(length)
     parts = []
     if whole:
-        arrays, noted = jax.lax.scan(several, arrays, indices[:whole].reshape(-1, period))
+        moving, noted = jax.lax.scan(several, moving, indices[:whole].reshape(-1, period))
         parts.append(noted.reshape(whole, -1))
     if whole < length:
-        arrays, noted = several(arrays, indices[whole:])
+        moving, noted = several(moving, indices[whole:])
         parts.append(noted)
     metrics = jax.vmap(unravel)(jnp.concatenate(parts))
     means = {name: values.mean(axis=0) for name, values in metrics.items()}
@@ -267,8 +273,14 @@ def _run_chunk(
     for values in metrics.values():
         good &= jnp.isfinite(values).reshape(length, -1).all(axis=1)
     bad_step = jnp.where(good.all(), -1, jnp.argmin(good))
-    finite = [jnp.isfinite(leaf).all() for leaf in _inexact(arrays).values()]
-    return eqx.combine(arrays, static), means, bad_step, finite
+    finite = [jnp.isfinite(leaf).all() for leaf in _inexact(moving).values()]
+    return moving, means, bad_step, finite
+
+
+def _parted(state: Any, reads: Callable[[Any], Any] | None) -> tuple[Any, Any]:
+    """The arrays that steps change, and all the rest."""
+    still = set() if reads is None else {id(leaf) for leaf in jax.tree_util.tree_leaves(reads(state))}
+    return eqx.partition(state, lambda leaf: eqx.is_array(leaf) and id(leaf) not in still)
 
 
 def _firm(state: Any) -> Any:
