@@ -17,10 +17,8 @@ from typing import Any
 
 import jax
 
-from mcetm.agents.agent import experience
 from mcetm.bench.policy import prepare
 from mcetm.bench.subjects import random_log
-from mcetm.training import fit
 from record import record
 
 KINDS = (
@@ -45,29 +43,18 @@ def main() -> None:
     log = random_log(100_000 if given.size == "full" else 20_000)
     found = {}
     for algo in given.algos:
-        stage, agents, config = prepare(log, algo, seeds=given.seeds, full=given.size == "full")
-        chunk = config.policy.rollout.every
-
-        def run(state: Any, count: int, stage: Any = stage, chunk: int = chunk) -> Any:
-            return fit(
-                stage.step,
-                state,
-                stage.data,
-                steps=count * chunk,
-                key=jax.random.key(0),
-                chunk=chunk,
-                period=stage.period,
-                between=stage.between,
-                reads=experience,
-            )
-
-        agents = run(agents, 2).state
+        stage, agents = prepare(log, algo, seeds=given.seeds, full=given.size == "full")
+        agents = stage.fit(agents, steps=2 * stage.chunk).state
         with TemporaryDirectory() as folder:
             with jax.profiler.trace(folder):
                 began = time.perf_counter()
-                jax.block_until_ready(run(agents, 1).state)
+                jax.block_until_ready(stage.fit(agents, steps=stage.chunk).state)
                 seconds = time.perf_counter() - began
-            found[algo] = {"seconds": round(seconds, 4), "updates": chunk, **_kernels(folder, given.most)}
+            found[algo] = {
+                "seconds": round(seconds, 4),
+                "updates": stage.chunk,
+                **_kernels(folder, given.most),
+            }
         print(algo, json.dumps(found[algo], indent=1), flush=True)
     record("timeline", {"device": jax.devices()[0].device_kind, "seeds": given.seeds, "algorithms": found})
 

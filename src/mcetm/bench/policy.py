@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mcetm.agents.agent import Agent, buffer_gigabytes, experience
+from mcetm.agents.agent import Agent, buffer_gigabytes
 from mcetm.agents.plain import Plain
 from mcetm.agents.sac import SAC
 from mcetm.bench.clock import Spread, from_history
@@ -23,7 +22,6 @@ from mcetm.pipeline.algorithms import ALGORITHMS, Recipe
 from mcetm.pipeline.config import TrainConfig
 from mcetm.pipeline.policy import Stage, make_stage
 from mcetm.pipeline.presets import make_config
-from mcetm.training import fit
 
 _CHUNKS = 4
 _SHOWN = ("sac", "mopo", "mobile", "mcetm")
@@ -113,14 +111,14 @@ def _label(algo: str, config: TrainConfig) -> str:
 
 def prepare(
     log: Transitions, algo: str, *, seeds: int, full: bool, refined: bool = False
-) -> tuple[Stage, Agent, TrainConfig]:
-    """Fresh agents, and all that `fit` needs to train them."""
+) -> tuple[Stage, Agent]:
+    """An algorithm's stage, and fresh agents."""
     config = _settings(algo, full, refined=refined)
     recipe = _recipe(algo)
     world = None if recipe.needs == "log" else models(config.models, log).world(algo, config.policy)
     bounds = (-jnp.ones(ACTION), jnp.ones(ACTION))
     stage = make_stage(recipe, log, world, config.policy, bounds)
-    return stage, eqx.filter_jit(stage.agents)(jnp.arange(seeds, dtype=jnp.int32)), config
+    return stage, eqx.filter_jit(stage.agents)(jnp.arange(seeds, dtype=jnp.int32))
 
 
 def _recipe(algo: str) -> Recipe:
@@ -128,21 +126,10 @@ def _recipe(algo: str) -> Recipe:
 
 
 def _ours(log: Transitions, algo: str, seeds: int, *, full: bool, refined: bool) -> Measured:
-    stage, agents, config = prepare(log, algo, seeds=seeds, full=full, refined=refined)
-    chunk, imagines = config.policy.rollout.every, stage.between is not None
+    stage, agents = prepare(log, algo, seeds=seeds, full=full, refined=refined)
+    chunk, imagines = stage.chunk, stage.between is not None
     gigabytes = {"GB imagined": buffer_gigabytes(agents)} if imagines else {}
-    done = fit(
-        stage.step,
-        agents,
-        stage.data,
-        steps=_CHUNKS * chunk,
-        key=jax.random.key(0),
-        chunk=chunk,
-        period=stage.period,
-        between=stage.between,
-        reads=experience,
-        label=f"{_recipe(algo).label}, {seeds} seeds",
-    )
+    done = stage.fit(agents, steps=_CHUNKS * chunk, label=f"{_recipe(algo).label}, {seeds} seeds")
     seconds, compilation = from_history(done.history)
     share = {}
     if imagines:

@@ -39,7 +39,7 @@ from mcetm.nn.members import take_members
 from mcetm.pipeline.algorithms import ALGORITHMS, Recipe
 from mcetm.pipeline.config import Algo, PolicyConfig
 from mcetm.tasks.registry import Task
-from mcetm.training import Light, Saving, fit
+from mcetm.training import Fit, Light, Saving, fit
 from mcetm.training.batches import Batch
 from mcetm.training.loop import Between, Step
 
@@ -79,6 +79,23 @@ class Stage:
     between: Between | None
     """Imagines a new generation; None where nothing is imagined."""
     reward_scale: float
+    chunk: int
+    """Updates between generations."""
+
+    def fit(self, agents: Agent, *, steps: int | None = None, **more: Any) -> Fit:
+        """Train agents, for all the steps of the stage if not told otherwise."""
+        return fit(
+            self.step,
+            agents,
+            self.data,
+            steps=self.steps if steps is None else steps,
+            key=jax.random.key(0),
+            chunk=self.chunk,
+            period=self.period,
+            between=self.between,
+            reads=experience,
+            **more,
+        )
 
 
 def make_stage(
@@ -124,6 +141,7 @@ def make_stage(
         learner.period,
         None if world is None else between,
         scale,
+        config.rollout.every,
     )
 
 
@@ -158,16 +176,8 @@ def train_policies(
     if world is not None:
         _state_memory(buffer_gigabytes(eqx.filter_eval_shape(stage.agents, numbers)), config.rollout, label)
     with Pool() as pool:
-        result = fit(
-            stage.step,
+        result = stage.fit(
             stage.agents(numbers),
-            stage.data,
-            steps=stage.steps,
-            key=jax.random.key(0),
-            chunk=config.rollout.every,
-            period=stage.period,
-            between=stage.between,
-            reads=experience,
             validate=None if task is None else _returns(task, config, stage.steps, len(seeds), pool),
             saving=Saving(folder, setting, light=_LIGHT),
             label=label,
