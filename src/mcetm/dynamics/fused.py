@@ -1,4 +1,4 @@
-"""The one place where models meet the fused sampler: their chains as plain arrays, all rows at once.
+"""The one place where models meet the fused sampler, with all rows at once.
 
 `draw` does for one (s, a) what `EnergyEnsemble.samples` does member by member and sample by sample. `ambient`
 and `latent` run the chains of an energy in training, which make its rivals. Under `vmap` rows and members are
@@ -19,10 +19,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from mcetm.dynamics.energy import AnchoredEnergy, Conditional, PlainEnergy
+from mcetm.dynamics.expressed import ambient_chains, latent_chains, moves, network_of, springs
 from mcetm.dynamics.langevin import Energy as StateEnergy
 from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder
-from mcetm.dynamics.space import Space
 from mcetm.kernels.chains import Anchor, Chains, Moves, Pull, Recovery
 from mcetm.kernels.hopper_plan import serves
 from mcetm.nn.mlp import MLP
@@ -99,7 +99,7 @@ def ambient(
     chains = replace(
         chains,
         unit=None if unit is None else unit[None, None],
-        recovery=recovery and _recovery(energy.space, energy.obs, *recovery),
+        recovery=recovery and springs(energy.space, energy.obs, *recovery),
     )
     return _run(run, chains, moves(langevin), key)[0]
 
@@ -173,144 +173,6 @@ def draw(
     return jax.vmap(jax.vmap(lambda x: space.leave(obs, x)))(x), energy
 
 
-def moves(langevin: Langevin) -> Moves:
-    """A sampler's settings, as the kernels take them."""
-    return Moves(
-        tuple(float(size) for size in langevin.step_sizes()),
-        langevin.convention,
-        langevin.gradient_clip,
-        langevin.move_clip,
-    )
-
-
-def ambient_chains(
-    members: PlainEnergy | AnchoredEnergy,
-    space: Space,
-    obs: Float[Array, " obs"],
-    action: Float[Array, " action"],
-    start: Float[Array, "members samples obs"],
-    noise: Float[Array, " samples"],
-) -> Chains:
-    """Chains in the coordinates of `space`, one row."""
-    network = _network(members)
-    dim, anchor, unit = obs.shape[-1], None, None
-
-    def entering(member: Any) -> tuple[Array, Array, Array | None]:
-        """Of the first layer: the weights of x, of the residual, and what (s, a) and x = 0 bring to it."""
-        first = _network(member).layers[0]
-        if isinstance(member, AnchoredEnergy):
-            before, target = member.anchor.inputs.pair(obs, action), member.anchor.inputs.obs
-            origin = target.normalize(space.leave(obs, jnp.zeros_like(obs)))
-        else:
-            before, target = _before(member, obs, action), member.space.scale
-            origin = member.space.enter(obs, space.leave(obs, jnp.zeros_like(obs)))
-        weight = first.weight[:, len(before) : len(before) + dim]
-        context = first.weight[:, : len(before)] @ before + first.bias + weight @ origin
-        rest = first.weight[:, len(before) + dim :] if isinstance(member, AnchoredEnergy) else None
-        return weight * (space.scale.std / target.std), context, rest
-
-    weight, context, rest = eqx.filter_vmap(entering)(members)
-    if isinstance(members, AnchoredEnergy):
-        assert rest is not None  # noqa: S101 (it is there for these energies)
-        mean, std = eqx.filter_vmap(lambda anchor: anchor.predict(obs, action))(members.anchor)
-        unit = (std / space.scale.std)[:, None]
-        anchor = Anchor(rest, jax.vmap(lambda s: space.enter(obs, s))(mean)[:, None], unit)
-    hidden = network.layers[1:-1]
-    return Chains(
-        start[:, None],
-        (weight, *[layer.weight for layer in hidden]),
-        (jnp.zeros_like(context), *[layer.bias for layer in hidden]),
-        network.layers[-1].weight[:, 0],
-        context[:, None],
-        noise,
-        unit,
-        (space.box.low, space.box.high),
-        anchor,
-        (network.activation,) * (len(network.layers) - 1),
-    )
-
-
-def latent_chains(
-    members: PlainEnergy,
-    autoencoder: Autoencoder,
-    obs: Float[Array, " obs"],
-    action: Float[Array, " action"],
-    start: Float[Array, "members samples latent"],
-    noise: Float[Array, " samples"],
-    shift: Float[Array, " obs"] | None = None,
-) -> Chains:
-    """Chains of codes: decoder and energy as one deeper network.
-
-    The decoder's last layer and the energy's first are both linear, and become one. `shift` is added to a
-    decoded state, in raw units.
-    """
-    decoder, codes, states = autoencoder.decoder, autoencoder.code_scale, autoencoder.state_scale
-    lowest, *middle, end = decoder.layers
-    count = start.shape[0]
-    shared = lambda a: jnp.broadcast_to(a, (count, *a.shape))  # noqa: E731
-
-    def joined(member: PlainEnergy) -> tuple[Array, Array]:
-        first, before = member.network.layers[0], _before(member, obs, action)
-        weight = first.weight[:, len(before) :]
-        at_zero = states.denormalize(end.bias)
-        origin = member.space.enter(obs, at_zero if shift is None else at_zero + shift)
-        context = first.weight[:, : len(before)] @ before + first.bias + weight @ origin
-        return weight @ ((states.std / member.space.scale.std)[:, None] * end.weight), context
-
-    weight, context = eqx.filter_vmap(joined)(members)
-    network = members.network
-    hidden = network.layers[1:-1]
-    return Chains(
-        start[:, None],
-        (
-            shared(lowest.weight * codes.std),
-            *[shared(layer.weight) for layer in middle],
-            weight,
-            *[layer.weight for layer in hidden],
-        ),
-        (
-            shared(lowest.bias + lowest.weight @ codes.mean),
-            *[shared(layer.bias) for layer in middle],
-            jnp.zeros_like(context),
-            *[layer.bias for layer in hidden],
-        ),
-        network.layers[-1].weight[:, 0],
-        context[:, None],
-        noise,
-        None,
-        None,
-        None,
-        (decoder.activation,) * (len(decoder.layers) - 1) + (network.activation,) * (len(network.layers) - 1),
-        entry=len(decoder.layers) - 1,
-    )
-
-
-def _recovery(
-    space: Space,
-    obs: Float[Array, " obs"],
-    autoencoder: Autoencoder,
-    centre: Float[Array, "samples latent"],
-    stiffness: Float[Array, " samples"],
-) -> Recovery:
-    """Springs in the codes, one member and one row; all scales are part of the first and the last layer."""
-    states, codes = autoencoder.state_scale, autoencoder.code_scale
-    first, *between, end = autoencoder.encoder.layers
-    origin = states.normalize(space.leave(obs, jnp.zeros_like(obs)))
-    weights = (
-        first.weight * (space.scale.std / states.std),
-        *[layer.weight for layer in between],
-        end.weight / codes.std[:, None],
-    )
-    return Recovery(
-        tuple(weight[None] for weight in weights),
-        tuple(layer.bias[None] for layer in between),
-        first(origin)[None, None],
-        (centre - codes.normalize(end.bias))[None, None],
-        stiffness[None, None],
-        autoencoder.encoder.activation,
-    )
-
-
 def _run(run: Sampler, chains: Chains, how: Moves, key: PRNGKeyArray) -> Float[Array, "members samples dim"]:
     """Run the chains of one row; under `vmap`, of all rows and of all networks together."""
     anchor, recovery = chains.anchor, chains.recovery
@@ -328,7 +190,7 @@ def _run(run: Sampler, chains: Chains, how: Moves, key: PRNGKeyArray) -> Float[A
 
     @jax.custom_batching.custom_vmap
     def together(rows: Any, network: Any, alike: Any, key: Array) -> Array:
-        (start, context, unit, pull), gaussian, springs = rows
+        (start, context, unit, pull), gaussian, held = rows
         (weights, biases, last), residual, encoder = network
         noise, box = alike
         whole = replace(
@@ -343,7 +205,7 @@ def _run(run: Sampler, chains: Chains, how: Moves, key: PRNGKeyArray) -> Float[A
             box=box,
             pull=pull,
             anchor=None if gaussian is None else Anchor(residual, *gaussian),
-            recovery=recovery and Recovery(*encoder, *springs, activation=recovery.activation),
+            recovery=recovery and Recovery(*encoder, *held, activation=recovery.activation),
         )
         return run(whole, how, key=jax.random.wrap_key_data(key))
 
@@ -383,7 +245,7 @@ def _run(run: Sampler, chains: Chains, how: Moves, key: PRNGKeyArray) -> Float[A
 
 def _in_states(energy: Any) -> bool:
     """Whether chains of states under this energy can be expressed as `Chains`."""
-    return isinstance(energy, (PlainEnergy, AnchoredEnergy)) and _network(energy).activation != "gelu"
+    return isinstance(energy, (PlainEnergy, AnchoredEnergy)) and network_of(energy).activation != "gelu"
 
 
 def _in_codes(energy: Any, autoencoder: Autoencoder) -> bool:
@@ -396,14 +258,14 @@ def _ambient_kernel(energy: Any, dim: int, encoder: MLP | None = None) -> Sample
         return None
     above = () if encoder is None else [layer.bias.shape[-1] for layer in encoder.layers]
     anchored = isinstance(energy, AnchoredEnergy)
-    return kernel(_widths(_network(energy)), dim, encoder=above, anchored=anchored)
+    return kernel(_widths(network_of(energy)), dim, encoder=above, anchored=anchored)
 
 
 def _latent_kernel(energy: Any, autoencoder: Autoencoder) -> Sampler | None:
     if not _in_codes(energy, autoencoder):
         return None
     dim = autoencoder.code_scale.mean.shape[-1]
-    return kernel(_widths(_network(energy)), dim, _widths(autoencoder.decoder))
+    return kernel(_widths(network_of(energy)), dim, _widths(autoencoder.decoder))
 
 
 def _below(model: EnergyEnsemble) -> Autoencoder | None:
@@ -418,13 +280,3 @@ def _alone(energy: Any) -> Any:
 
 def _widths(network: MLP) -> list[int]:
     return [layer.bias.shape[-1] for layer in network.layers[:-1]]
-
-
-def _network(energy: Any) -> MLP:
-    return energy.correction if isinstance(energy, AnchoredEnergy) else energy.network
-
-
-def _before(energy: PlainEnergy, obs: Array, action: Array) -> Float[Array, " inputs"]:
-    """What the network sees of (s, a)."""
-    pair = energy.inputs.pair(obs, action)
-    return pair if energy.trunk is None else energy.trunk.activate(energy.trunk(pair))
