@@ -225,7 +225,10 @@ def test_mopo_lowers_rewards_by_the_models_spread() -> None:
     agent = make_agent(sac(), noisy, DATA, ROLL, key=jax.random.key(0))
     agent, _ = refresh(agent, (DATA, noisy), ROLL)
     row = jax.tree_util.tree_map(lambda x: x[0], held(agent).draw(1, key=jax.random.key(0)))
-    free, paid = (MOPO(weight).target(agent.learner, row, key=jax.random.key(1))[0] for weight in (0.0, 2.0))
+    free, paid = (
+        MOPO(weight).target(agent.learner, row, jnp.ones(()), key=jax.random.key(1))[0]
+        for weight in (0.0, 2.0)
+    )
     assert float(free - paid) == pytest.approx(2.0 * float(row.after.uncertainty), rel=1e-3)
 
 
@@ -235,7 +238,7 @@ def test_recorded_transitions_are_never_penalised(algorithm: Algorithm) -> None:
     learner = sac()
     key = jax.random.key(0)
     value = learner.next_value(row.next_obs, key=key, entropy=algorithm.entropy_backup)
-    assert float(algorithm.real_target(learner, row, key=key)) == pytest.approx(
+    assert float(algorithm.real_target(learner, row, value)) == pytest.approx(
         float(row.reward + 0.8 * value), rel=1e-4
     )
 
@@ -252,7 +255,7 @@ def test_a_tuned_temperature_moves_towards_its_entropy_and_keeps_its_bound() -> 
     batch = Minibatch(DATA.obs[:64], DATA.action[:64], DATA.next_obs[:64], real=64)
     for i in range(3):
         learner, metrics = eqx.filter_jit(SAC.improve)(learner, batch, target, key=jax.random.key(i))
-    assert float(metrics["entropy"]) > -1.0, "a fresh policy is more random than asked for"
+    assert np.asarray(metrics["entropy"]) > -1.0, "a fresh policy is more random than asked for"
     assert float(learner.temperature) <= 0.5
 
 
@@ -321,8 +324,9 @@ def test_morel_halts_where_the_model_is_unknown() -> None:
     agent = make_agent(sac(), edge, DATA, ROLL, key=jax.random.key(0))
     rows, _, _ = roll_out(edge, agent.learner, DATA, ROLL, key=jax.random.key(1))
     keys = jax.random.split(jax.random.key(2), rows.obs.shape[0])
-    target = jax.vmap(lambda row, k: MOReL(-7.0).target(agent.learner, row, key=k)[0])(rows, keys)
     value = jax.vmap(lambda s, k: agent.learner.next_value(s, key=k))(rows.after.next_obs, keys)
+    rule = lambda row, v, k: MOReL(-7.0).target(agent.learner, row, v, key=k)[0]  # noqa: E731
+    target = jax.vmap(rule)(rows, value, keys)
     unknown = np.abs(np.asarray(rows.after.next_obs[:, 0])) > 1.0
     assert 0 < unknown.sum() < len(unknown)
     wanted = np.where(unknown, -7.0, np.asarray(rows.after.reward + 0.8 * value))
@@ -338,11 +342,12 @@ def test_empos_penalty_grows_with_the_value_of_what_follows() -> None:
     assert float(row.after.uncertainty) == pytest.approx(0.0, abs=1e-5), "members agree"
     unsure = eqx.tree_at(lambda r: r.after.uncertainty, row, jnp.asarray(3.0))
     learner, key = sac(), jax.random.key(1)
-    value = float(learner.next_value(row.after.next_obs, key=key, entropy=True))
+    worth = learner.next_value(row.after.next_obs, key=key, entropy=True)
+    value = float(worth)
     for decay in (None, 100.0, 0.01):
         share = 1.0 if decay is None else np.clip(value / decay, 0.0, 1.0)
         wanted = float(row.after.reward) - 2.0 * share * 3.0 + 0.8 * value
-        found = EMPO(2.0, decay).target(learner, unsure, key=key)[0]
+        found = EMPO(2.0, decay).target(learner, unsure, worth, key=key)[0]
         assert float(found) == pytest.approx(wanted, rel=1e-4)
 
 

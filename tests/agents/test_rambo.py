@@ -27,8 +27,8 @@ def ensemble() -> GaussianEnsemble:
 
 def knowing(learner: SAC) -> SAC:
     """Critics without values of their own: an advantage is then the reward of the next state."""
-    silent = jax.tree_util.tree_map(jnp.zeros_like, learner.critics.network)
-    return eqx.tree_at(lambda s: s.critics.network, learner, silent)
+    silent = jax.tree_util.tree_map(jnp.zeros_like, learner.critics.networks)
+    return eqx.tree_at(lambda s: s.critics.networks, learner, silent)
 
 
 def agent_and_world(rule: Adversarial) -> tuple[Agent, World]:

@@ -15,6 +15,7 @@ from mcetm.agents.rollout import Buffer, Experience, RolloutConfig, roll_out
 from mcetm.agents.targets import bellman_target
 from mcetm.dynamics.world import World
 from mcetm.training.batches import Batch
+from mcetm.training.metrics import Metrics, Rows
 
 
 @runtime_checkable
@@ -27,12 +28,12 @@ class Algorithm(Protocol):
         ...
 
     def target(
-        self, learner: Learner, row: Experience, *, key: PRNGKeyArray
+        self, learner: Learner, row: Experience, value: Float[Array, ""], *, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Array]]:
-        """The target of one imagined transition, and metrics."""
+        """The target of one imagined transition whose next state is worth `value`, and metrics."""
         ...
 
-    def real_target(self, learner: Learner, row: Batch, *, key: PRNGKeyArray) -> Float[Array, ""]:
+    def real_target(self, learner: Learner, row: Batch, value: Float[Array, ""]) -> Float[Array, ""]:
         """The target of one recorded transition."""
         ...
 
@@ -69,13 +70,9 @@ def candidate_values(
     return jax.vmap(jax.vmap(value))(row.after.candidates, keys)
 
 
-def recorded_target(
-    learner: Learner, row: Batch, *, entropy: bool, floor: float | None = None, key: PRNGKeyArray
-) -> Float[Array, ""]:
+def recorded_target(learner: Learner, row: Batch, value: Float[Array, ""]) -> Float[Array, ""]:
     """R + γ (1 − d) V of a recorded transition: no penalty, as it did happen."""
-    value = learner.next_value(row.next_obs, key=key, entropy=entropy)
-    target = bellman_target(row.reward, row.terminated, value, learner.config.discount)
-    return target if floor is None else jnp.maximum(target, floor)
+    return bellman_target(row.reward, row.terminated, value, learner.config.discount)
 
 
 def make_agent(
@@ -127,13 +124,13 @@ def learn(
     config: RolloutConfig,
     *,
     turn: int = 0,
-) -> tuple[Agent, dict[str, Array]]:
+) -> tuple[Agent, Metrics]:
     """One update on a minibatch of recorded and imagined transitions; see the learner for `turn`."""
     batch, _ = data
     size = agent.learner.config.batch_size
     real = size if agent.buffer is None else int(size * config.real_share)
     key = jax.random.fold_in(jax.random.fold_in(agent.key, 2), agent.learner.done.astype(jnp.int32))
-    real_key, draw_key, prepare_key, target_key, update_key = jax.random.split(key, 5)
+    real_key, draw_key, prepare_key, value_key, target_key, update_key = jax.random.split(key, 6)
     recorded = batch.draw(real, key=real_key)
     parts = [(recorded.obs, recorded.action, recorded.next_obs)]
     imagined = None
@@ -142,14 +139,16 @@ def learn(
         parts.append((imagined.obs, imagined.action, imagined.after.next_obs))
     minibatch = Minibatch(*(jnp.concatenate(columns) for columns in zip(*parts, strict=True)), real=real)
     learner, metrics = agent.learner.prepare(minibatch, key=prepare_key)
-    keys = jax.random.split(target_key, size)
-    on_real = lambda row, k: algorithm.real_target(learner, row, key=k)  # noqa: E731
-    targets = [jax.vmap(on_real)(recorded, keys[:real])]
+    # All next states at once, recorded or imagined: two passes would be twice as many small kernels.
+    worth = lambda s, k: learner.next_value(s, key=k, entropy=algorithm.entropy_backup)  # noqa: E731
+    values = jax.vmap(worth)(minibatch.next_obs, jax.random.split(value_key, size))
+    targets = [jax.vmap(lambda row, v: algorithm.real_target(learner, row, v))(recorded, values[:real])]
     if imagined is not None:
-        on_imagined = lambda row, k: algorithm.target(learner, row, key=k)  # noqa: E731
-        guessed, found = jax.vmap(on_imagined)(imagined, keys[real:])
+        on_imagined = lambda row, v, k: algorithm.target(learner, row, v, key=k)  # noqa: E731
+        keys = jax.random.split(target_key, size - real)
+        guessed, found = jax.vmap(on_imagined)(imagined, values[real:], keys)
         targets.append(guessed)
-        metrics |= {name: values.mean() for name, values in found.items()}
+        metrics = {**metrics, **{name: Rows(row) for name, row in found.items()}}
     learner, learned = learner.improve(minibatch, jnp.concatenate(targets), key=update_key, turn=turn)
     return replace(agent, learner=learner), {**metrics, **learned}
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.agents.critics import Critic, values_of_rows
+from mcetm.agents.critics import Critics
 from mcetm.agents.learner import Minibatch
 from mcetm.agents.sac import SAC
 from mcetm.nn.actor import Actor
@@ -32,14 +31,13 @@ class Conservative:
     """As OfflineRL-Kit ships it: the log-sum-exp runs over one action of each kind, then averages repeats."""
 
     def __call__(
-        self, critics: Critic, learner: SAC, batch: Minibatch, *, key: PRNGKeyArray
+        self, critics: Critics, learner: SAC, batch: Minibatch, *, key: PRNGKeyArray
     ) -> Float[Array, ""]:
         """The term, summed over critics; actions and their densities are not differentiated."""
         keys = jax.random.split(key, batch.obs.shape[0])
         choose = lambda o, following, k: self._actions(learner.actor, o, following, key=k)  # noqa: E731
         chosen, densities = jax.lax.stop_gradient(jax.vmap(choose)(batch.obs, batch.next_obs, keys))
-        # Critics outside, states inside: their matrix products need no transposition.
-        found = eqx.filter_vmap(lambda critic: jax.vmap(critic.of_actions)(batch.obs, chosen))(critics)
+        found = critics.of_actions(batch.obs, chosen)
         logits = (found - densities).reshape(*found.shape[:2], len(KINDS), self.repeats)
         if self.kit_compat:
             pushed = jax.nn.logsumexp(logits, axis=2).mean(axis=2)
@@ -47,7 +45,7 @@ class Conservative:
             pushed = jax.nn.logsumexp(logits, axis=(2, 3))
         if batch.real == 0:
             return self.weight * pushed.mean(axis=1).sum()
-        shown = values_of_rows(critics, batch.obs[: batch.real], batch.action[: batch.real])
+        shown = critics.of_rows(batch.obs[: batch.real], batch.action[: batch.real])
         return self.weight * (pushed.mean(axis=1) - shown.mean(axis=1)).sum()
 
     def _actions(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 import equinox as eqx
@@ -11,38 +12,61 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.agents.learner import Minibatch
+from mcetm.nn.members import take_members
 from mcetm.nn.mlp import MLP, Initialisation
 from mcetm.nn.scaling import InputScaling
+from mcetm.training.metrics import Metrics, Rows
 from mcetm.training.optimise import descend, trained
 
 _T = TypeVar("_T")
 
 
-class Critic(eqx.Module):
-    """Q(s, a) of one example."""
+class Critics(eqx.Module):
+    """Q(s, a) of several networks, which see their inputs at the same scale."""
 
-    network: MLP
+    networks: MLP
+    """Leading axis: critics."""
     inputs: InputScaling
 
-    def __call__(self, obs: Float[Array, " obs"], action: Float[Array, " action"]) -> Float[Array, ""]:
-        """The value of an action."""
-        return self.network(self.inputs.pair(obs, action))[0]
+    def __call__(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"]
+    ) -> Float[Array, " critics"]:
+        """Each critic's value of an action."""
+        pair = self.inputs.pair(obs, action)
+        return eqx.filter_vmap(lambda network: network(pair)[0])(self.networks)
+
+    def of_rows(
+        self, obs: Float[Array, "rows obs"], action: Float[Array, "rows action"]
+    ) -> Float[Array, "critics rows"]:
+        """Of many examples; critics outside, so that their matrix products need no transposition."""
+        pairs = jax.vmap(self.inputs.pair)(obs, action)
+        return eqx.filter_vmap(lambda network: jax.vmap(network)(pairs)[:, 0])(self.networks)
 
     def of_actions(
-        self, obs: Float[Array, " obs"], actions: Float[Array, "actions action"]
-    ) -> Float[Array, " actions"]:
-        """The values of several actions at one state, whose share of the first layer is computed once."""
-        first, *rest = self.network.layers
-        width, activate = obs.shape[0], self.network.activate
-        state = first.weight[:, :width] @ self.inputs.obs.normalize(obs) + first.bias
+        self, obs: Float[Array, "rows obs"], actions: Float[Array, "rows actions action"]
+    ) -> Float[Array, "critics rows actions"]:
+        """Of several actions at each state, whose share of the first layer is computed once."""
+        states = jax.vmap(self.inputs.obs.normalize)(obs)
+        moves = jax.vmap(jax.vmap(self.inputs.action.normalize))(actions)
 
-        def one(action: Float[Array, " action"]) -> Float[Array, ""]:
-            x = state + first.weight[:, width:] @ self.inputs.action.normalize(action)
-            for layer in rest:
-                x = layer(activate(x))
-            return x[0]
+        def one(network: MLP, state: Float[Array, " obs"], move: Float[Array, "actions action"]) -> Array:
+            first, *rest = network.layers
+            width = state.shape[0]
+            shared = first.weight[:, :width] @ state + first.bias
 
-        return jax.vmap(one)(actions)
+            def value(action: Float[Array, " action"]) -> Float[Array, ""]:
+                x = shared + first.weight[:, width:] @ action
+                for layer in rest:
+                    x = layer(network.activate(x))
+                return x[0]
+
+            return jax.vmap(value)(move)
+
+        return eqx.filter_vmap(lambda n: jax.vmap(lambda s, m: one(n, s, m))(states, moves))(self.networks)
+
+    def only(self, index: int) -> Critics:
+        """One of them alone."""
+        return replace(self, networks=take_members(self.networks, slice(index, index + 1)))
 
 
 def make_critics(
@@ -53,51 +77,40 @@ def make_critics(
     depth: int,
     initialisation: Initialisation = "uniform",
     key: PRNGKeyArray,
-) -> Critic:
-    """Several with fresh weights, on a leading axis."""
+) -> Critics:
+    """Several with fresh weights."""
     wide = inputs.obs.mean.shape[0] + inputs.action.mean.shape[0]
 
-    def make(key: PRNGKeyArray) -> Critic:
-        network = MLP(wide, 1, width=width, depth=depth, initialisation=initialisation, key=key)
-        return Critic(network, inputs)
+    def make(key: PRNGKeyArray) -> MLP:
+        return MLP(wide, 1, width=width, depth=depth, initialisation=initialisation, key=key)
 
-    return eqx.filter_vmap(make)(jax.random.split(key, count))
-
-
-def values_of_rows(
-    critics: Critic, obs: Float[Array, "rows obs"], action: Float[Array, "rows action"]
-) -> Float[Array, "critics rows"]:
-    """Each critic's values; critics outside, so that their matrix products need no transposition."""
-    return eqx.filter_vmap(lambda critic: jax.vmap(critic)(obs, action))(critics)
-
-
-def values(
-    critics: Critic, obs: Float[Array, " obs"], action: Float[Array, " action"]
-) -> Float[Array, " critics"]:
-    """Each critic's value of an action."""
-    return eqx.filter_vmap(lambda critic: critic(obs, action))(critics)
+    return Critics(eqx.filter_vmap(make)(jax.random.split(key, count)), inputs)
 
 
 def teach(
-    critics: Critic,
+    critics: Critics,
     moments: optax.OptState,
     batch: Minibatch,
     target: Float[Array, " rows"],
     *,
     rate: float,
-    extra: Callable[[Critic], Array] | None = None,
-) -> tuple[Critic, optax.OptState, dict[str, Array]]:
+    extra: Callable[[Critics], Array] | None = None,
+) -> tuple[Critics, optax.OptState, Metrics]:
     """One step of Adam towards the targets: squared errors, averaged over rows and summed over critics."""
     target = jax.lax.stop_gradient(target)
 
-    def loss(critics: Critic) -> tuple[Array, dict[str, Array]]:
-        found = values_of_rows(critics, batch.obs, batch.action)
-        error = ((found - target) ** 2).mean(axis=1).sum()
-        metrics = {"critic_loss": error, "q": found.mean(), "target": target.mean()}
+    def loss(critics: Critics) -> tuple[Array, Metrics]:
+        found = critics.of_rows(batch.obs, batch.action)
+        errors = ((found - target) ** 2).sum(axis=0)
+        metrics: Metrics = {
+            "critic_loss": Rows(errors),
+            "q": Rows(found.mean(axis=0)),
+            "target": Rows(target),
+        }
         if extra is None:
-            return error, metrics
+            return errors.mean(), metrics
         more = extra(critics)
-        return error + more, {**metrics, "regulariser": more}
+        return errors.mean() + more, {**metrics, "regulariser": more}
 
     (_, metrics), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(critics)
     critics, moments = descend(optax.adam(rate), critics, gradient, moments)
@@ -106,6 +119,7 @@ def teach(
 
 def follow(slow: _T, fast: _T, smoothing: float) -> _T:
     """The slow copy, a little closer to the fast one."""
-    # Only what is trained has moved.
-    closer = lambda old, new: new if old is None else old + smoothing * (new - old)  # noqa: E731
-    return jax.tree_util.tree_map(closer, trained(slow), fast, is_leaf=lambda leaf: leaf is None)
+    # Only what is trained has moved. The rest stays its own: a loop would copy the other's at every step.
+    closer = lambda old, new: None if old is None else old + smoothing * (new - old)  # noqa: E731
+    is_none = lambda leaf: leaf is None  # noqa: E731
+    return eqx.combine(jax.tree_util.tree_map(closer, trained(slow), trained(fast), is_leaf=is_none), slow)

@@ -9,9 +9,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.agents.critics import Critic
+from mcetm.agents.critics import Critics
 from mcetm.agents.learner import Minibatch
 from mcetm.agents.sac import SAC
+from mcetm.nn.mlp import MLP
+from mcetm.nn.scaling import frozen
 
 
 @dataclass(frozen=True)
@@ -21,17 +23,34 @@ class Diverse:
     weight: float = 1.0
 
     def __call__(
-        self, critics: Critic, learner: SAC, batch: Minibatch, *, key: PRNGKeyArray
+        self, critics: Critics, learner: SAC, batch: Minibatch, *, key: PRNGKeyArray
     ) -> Float[Array, ""]:
-        """Σ over pairs i ≠ j of the cosine, averaged over rows, divided by one less than the critics."""
+        """How alike they are, divided by one less than the critics."""
 
-        def slopes(critic: Critic) -> Float[Array, "rows action"]:
-            return jax.grad(lambda actions: jax.vmap(critic)(batch.obs, actions).sum())(batch.action)
+        def of_rows(network: MLP, action: Float[Array, "rows action"]) -> Float[Array, " rows"]:
+            return jax.vmap(network)(jax.vmap(critics.inputs.pair)(batch.obs, action))[:, 0]
 
-        slope = eqx.filter_vmap(slopes)(critics)
-        # The square root of a sum has no slope at 0, where a gradient may vanish.
-        length = jnp.sqrt((slope**2).sum(axis=2, keepdims=True) + 1e-20)
-        unit = slope / (length + 1e-10)
-        # Σ over i ≠ j of uᵢ · uⱼ: of all pairs, less each with itself.
-        together = (unit.sum(axis=0) ** 2).sum(axis=1) - (unit**2).sum(axis=(0, 2))
-        return self.weight * together.mean() / max(1, learner.config.critics - 1)
+        def slope(network: MLP) -> Float[Array, "rows action"]:
+            return jax.grad(lambda action: of_rows(network, action).sum())(batch.action)
+
+        def along(network: MLP, direction: Float[Array, "rows action"]) -> Float[Array, ""]:
+            rise = lambda action: of_rows(network, action)  # noqa: E731
+            return jax.jvp(rise, (batch.action,), (direction,))[1].sum()
+
+        slopes = eqx.filter_vmap(slope)(frozen(critics.networks))
+        alike, pull = jax.value_and_grad(_alike)(slopes)
+        # d alike = pull · d slope, and pull · slope is how values change along `pull`: differentiating that
+        # needs no gradient of a gradient, and weights are multiplied as in any other loss.
+        change = eqx.filter_vmap(along)(critics.networks, pull).sum()
+        term = alike + change - jax.lax.stop_gradient(change)
+        return self.weight * term / max(1, learner.config.critics - 1)
+
+
+def _alike(slopes: Float[Array, "critics rows action"]) -> Float[Array, ""]:
+    """Σ over i ≠ j of the cosine between critics' slopes, averaged over rows."""
+    # The square root of a sum has no slope at 0, where a gradient may vanish.
+    length = jnp.sqrt((slopes**2).sum(axis=2, keepdims=True) + 1e-20)
+    unit = slopes / (length + 1e-10)
+    # Of all pairs, less each with itself.
+    together = (unit.sum(axis=0) ** 2).sum(axis=1) - (unit**2).sum(axis=(0, 2))
+    return together.mean()

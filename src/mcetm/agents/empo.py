@@ -28,15 +28,14 @@ class EMPO:
     entropy_backup: bool = True
 
     def target(
-        self, learner: Learner, row: Experience, *, key: PRNGKeyArray
+        self, learner: Learner, row: Experience, value: Float[Array, ""], *, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Array]]:
         """The target of one imagined transition."""
-        value = learner.next_value(row.after.next_obs, key=key, entropy=self.entropy_backup)
         weight = self.penalty * (1.0 if self.decay is None else jnp.clip(value / self.decay, 0.0, 1.0))
         reward = row.after.reward - weight * row.after.uncertainty
         target = bellman_target(reward, row.after.terminated, value, learner.config.discount)
         return target, {"uncertainty": row.after.uncertainty}
 
-    def real_target(self, learner: Learner, row: Batch, *, key: PRNGKeyArray) -> Float[Array, ""]:
+    def real_target(self, learner: Learner, row: Batch, value: Float[Array, ""]) -> Float[Array, ""]:
         """Recorded transitions are not penalised."""
-        return recorded_target(learner, row, entropy=self.entropy_backup, key=key)
+        return recorded_target(learner, row, value)

@@ -16,13 +16,14 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.agents.critics import Critic, follow, make_critics, teach, values_of_rows
+from mcetm.agents.critics import Critics, follow, make_critics, teach
 from mcetm.agents.learner import Minibatch
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.nn.actor import LOG_STD_RANGE, Actor
 from mcetm.nn.mlp import MLP
 from mcetm.nn.scaling import InputScaling, Scaling
+from mcetm.training.metrics import Metrics, Rows
 from mcetm.training.optimise import begin, descend
 
 
@@ -61,8 +62,8 @@ class IQL(eqx.Module):
     actor: Actor
     """A Gaussian around its mode; its own spread, which depends on the state, is not used."""
     log_std: Float[Array, " action"]
-    critics: Critic
-    targets: Critic
+    critics: Critics
+    targets: Critics
     value: Value
     moments: tuple[optax.OptState, optax.OptState, optax.OptState]
     """Of actor with its spread, critics and V."""
@@ -99,18 +100,19 @@ class IQL(eqx.Module):
         """All updates are alike."""
         return 1
 
-    def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[IQL, dict[str, Array]]:
+    def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[IQL, Metrics]:
         """V, against the target critics."""
-        best = values_of_rows(self.targets, batch.obs, batch.action).min(axis=0)
+        best = self.targets.of_rows(batch.obs, batch.action).min(axis=0)
 
-        def loss(value: Value) -> Array:
+        def loss(value: Value) -> tuple[Array, Array]:
             above = best - jax.vmap(value)(batch.obs)
             weight = jnp.where(above < 0.0, 1.0 - self.config.expectile, self.config.expectile)
-            return (weight * above**2).mean()
+            errors = weight * above**2
+            return errors.mean(), errors
 
-        error, gradient = eqx.filter_value_and_grad(loss)(self.value)
+        (_, errors), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(self.value)
         value, moments = descend(optax.adam(self.config.rate), self.value, gradient, self.moments[2])
-        return replace(self, value=value, moments=(*self.moments[:2], moments)), {"value_loss": error}
+        return replace(self, value=value, moments=(*self.moments[:2], moments)), {"value_loss": Rows(errors)}
 
     def act(self, obs: Float[Array, " obs"], *, key: PRNGKeyArray) -> Float[Array, " action"]:
         """The actor's action."""
@@ -124,12 +126,12 @@ class IQL(eqx.Module):
 
     def improve(
         self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray, turn: int = 0
-    ) -> tuple[IQL, dict[str, Array]]:
+    ) -> tuple[IQL, Metrics]:
         """The critics, the actor, the target critics."""
         critics, critic_moments, metrics = teach(
             self.critics, self.moments[1], batch, target, rate=self.config.rate
         )
-        best = values_of_rows(self.targets, batch.obs, batch.action).min(axis=0)
+        best = self.targets.of_rows(batch.obs, batch.action).min(axis=0)
         advantage = best - jax.vmap(self.value)(batch.obs)
         weight = jnp.exp(self.config.inverse_temperature * advantage)
         weight = jax.lax.stop_gradient(jnp.minimum(weight, self.config.most_weight))
@@ -154,7 +156,7 @@ class IQL(eqx.Module):
             moments=(actor_moments, critic_moments, self.moments[2]),
             done=self.done + 1.0,
         )
-        return learner, {**metrics, "weight": weight.mean()}
+        return learner, {**metrics, "weight": Rows(weight)}
 
 
 def _actor_optimiser(config: IQLConfig) -> optax.GradientTransformation:

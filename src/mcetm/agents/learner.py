@@ -8,6 +8,7 @@ import equinox as eqx
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.nn.actor import Actor
+from mcetm.training.metrics import Metrics
 
 
 class Minibatch(eqx.Module):
@@ -53,7 +54,7 @@ class Learner(Protocol):
         """An action for a rollout."""
         ...
 
-    def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[Learner, dict[str, Array]]:
+    def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[Learner, Metrics]:
         """Whatever is updated before the targets are taken, and metrics."""
         ...
 
@@ -65,6 +66,6 @@ class Learner(Protocol):
 
     def improve(
         self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray, turn: int = 0
-    ) -> tuple[Learner, dict[str, Array]]:
+    ) -> tuple[Learner, Metrics]:
         """Teach the critics these targets, and update the rest; `turn`: its number modulo `period`."""
         ...

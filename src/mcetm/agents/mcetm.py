@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.agents.agent import candidate_values, recorded_target
@@ -30,7 +31,7 @@ class MCETM:
     entropy_backup: bool = False
 
     def target(
-        self, learner: Learner, row: Experience, *, key: PRNGKeyArray
+        self, learner: Learner, row: Experience, value: Float[Array, ""], *, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Array]]:
         """The target of one imagined transition."""
         values = candidate_values(learner, row, entropy=self.entropy_backup, key=key)
@@ -50,6 +51,6 @@ class MCETM:
             "truncated": distrusted.mean(dtype=values.dtype),
         }
 
-    def real_target(self, learner: Learner, row: Batch, *, key: PRNGKeyArray) -> Float[Array, ""]:
+    def real_target(self, learner: Learner, row: Batch, value: Float[Array, ""]) -> Float[Array, ""]:
         """Recorded transitions are neither penalised nor truncated."""
-        return recorded_target(learner, row, entropy=self.entropy_backup, floor=self.value_floor, key=key)
+        return jnp.maximum(recorded_target(learner, row, value), self.value_floor)

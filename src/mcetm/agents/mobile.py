@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.agents.agent import candidate_values, recorded_target
@@ -24,15 +24,14 @@ class MOBILE:
     entropy_backup: bool = False
 
     def target(
-        self, learner: Learner, row: Experience, *, key: PRNGKeyArray
+        self, learner: Learner, row: Experience, value: Float[Array, ""], *, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Array]]:
         """The target of one imagined transition."""
-        value_key, candidate_key = jax.random.split(key)
-        values = candidate_values(learner, row, key=candidate_key)
+        values = candidate_values(learner, row, key=key)
         target = mobile_target(
             row.after.reward,
             row.after.terminated,
-            learner.next_value(row.after.next_obs, key=value_key, entropy=self.entropy_backup),
+            value,
             values,
             weight=self.penalty,
             discount=learner.config.discount,
@@ -40,6 +39,6 @@ class MOBILE:
         )
         return target, {"spread": spread_penalty(values.mean(axis=1))}
 
-    def real_target(self, learner: Learner, row: Batch, *, key: PRNGKeyArray) -> Float[Array, ""]:
+    def real_target(self, learner: Learner, row: Batch, value: Float[Array, ""]) -> Float[Array, ""]:
         """Recorded transitions are not penalised."""
-        return recorded_target(learner, row, entropy=self.entropy_backup, floor=self.value_floor, key=key)
+        return jnp.maximum(recorded_target(learner, row, value), self.value_floor)

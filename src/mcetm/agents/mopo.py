@@ -21,14 +21,13 @@ class MOPO:
     entropy_backup: bool = True
 
     def target(
-        self, learner: Learner, row: Experience, *, key: PRNGKeyArray
+        self, learner: Learner, row: Experience, value: Float[Array, ""], *, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Array]]:
         """The target of one imagined transition."""
         reward = row.after.reward - self.penalty * row.after.uncertainty
-        value = learner.next_value(row.after.next_obs, key=key, entropy=self.entropy_backup)
         target = bellman_target(reward, row.after.terminated, value, learner.config.discount)
         return target, {"uncertainty": row.after.uncertainty}
 
-    def real_target(self, learner: Learner, row: Batch, *, key: PRNGKeyArray) -> Float[Array, ""]:
+    def real_target(self, learner: Learner, row: Batch, value: Float[Array, ""]) -> Float[Array, ""]:
         """Recorded transitions are not penalised."""
-        return recorded_target(learner, row, entropy=self.entropy_backup, key=key)
+        return recorded_target(learner, row, value)

@@ -26,14 +26,13 @@ class MOReL:
     entropy_backup: bool = False
 
     def target(
-        self, learner: Learner, row: Experience, *, key: PRNGKeyArray
+        self, learner: Learner, row: Experience, value: Float[Array, ""], *, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Array]]:
         """The target of one imagined transition; the world must have a threshold."""
-        value = learner.next_value(row.after.next_obs, key=key, entropy=self.entropy_backup)
         known = bellman_target(row.after.reward, row.after.terminated, value, learner.config.discount)
         target = jnp.where(row.after.truncated, self.value_floor, known)
         return target, {"truncated": row.after.truncated.astype(target.dtype)}
 
-    def real_target(self, learner: Learner, row: Batch, *, key: PRNGKeyArray) -> Float[Array, ""]:
+    def real_target(self, learner: Learner, row: Batch, value: Float[Array, ""]) -> Float[Array, ""]:
         """What was recorded is known."""
-        return recorded_target(learner, row, entropy=self.entropy_backup, key=key)
+        return recorded_target(learner, row, value)

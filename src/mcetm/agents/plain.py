@@ -20,12 +20,11 @@ class Plain:
     entropy_backup: bool = False
 
     def target(
-        self, learner: Learner, row: Experience, *, key: PRNGKeyArray
+        self, learner: Learner, row: Experience, value: Float[Array, ""], *, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Array]]:
         """The target of one imagined transition."""
-        value = learner.next_value(row.after.next_obs, key=key, entropy=self.entropy_backup)
         return bellman_target(row.after.reward, row.after.terminated, value, learner.config.discount), {}
 
-    def real_target(self, learner: Learner, row: Batch, *, key: PRNGKeyArray) -> Float[Array, ""]:
+    def real_target(self, learner: Learner, row: Batch, value: Float[Array, ""]) -> Float[Array, ""]:
         """The target of one recorded transition."""
-        return recorded_target(learner, row, entropy=self.entropy_backup, key=key)
+        return recorded_target(learner, row, value)

@@ -16,7 +16,6 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.agents.agent import Agent
-from mcetm.agents.critics import values
 from mcetm.agents.learner import Learner
 from mcetm.dynamics.gaussian import Gaussian, GaussianEnsemble
 from mcetm.dynamics.world import World
@@ -108,10 +107,10 @@ class Adversarial:
             act_key, draw_key = jax.random.split(key)
             action = learner.act(obs, key=act_key)
             following = ensemble.sample(obs, action, key=draw_key)
-            best = values(learner.critics, following, learner.actor.mode(following)).min()
+            best = learner.critics(following, learner.actor.mode(following)).min()
             value = jnp.where(world.ends(obs, action, following), 0.0, best)
             gain = world.reward(obs, action, following) + learner.config.discount * value
-            return action, following, gain - values(learner.critics, obs, action).min()
+            return action, following, gain - learner.critics(obs, action).min()
 
         action, following, advantage = jax.vmap(one)(obs, jax.random.split(key, obs.shape[0]))
         advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-6)

@@ -15,13 +15,14 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.agents.critics import Critic, follow, make_critics, teach, values, values_of_rows
+from mcetm.agents.critics import Critics, follow, make_critics, teach
 from mcetm.agents.learner import Minibatch
 from mcetm.data.normalize import Statistics
 from mcetm.errors import UserError
 from mcetm.nn.actor import Actor
 from mcetm.nn.mlp import Initialisation
 from mcetm.nn.scaling import InputScaling, Scaling, frozen
+from mcetm.training.metrics import Metrics
 from mcetm.training.optimise import begin, descend
 
 
@@ -60,7 +61,7 @@ class Regulariser(Protocol):
     """What some algorithms add to the loss of the critics; a frozen dataclass of its settings."""
 
     def __call__(
-        self, critics: Critic, learner: SAC, batch: Minibatch, *, key: PRNGKeyArray
+        self, critics: Critics, learner: SAC, batch: Minibatch, *, key: PRNGKeyArray
     ) -> Float[Array, ""]:
         """The term, summed over critics."""
         ...
@@ -70,9 +71,9 @@ class SAC(eqx.Module):
     """Everything that learning changes."""
 
     actor: Actor
-    critics: Critic
+    critics: Critics
     """Leading axis: critics."""
-    targets: Critic
+    targets: Critics
     log_temperature: Float[Array, ""]
     moments: tuple[optax.OptState, optax.OptState, optax.OptState]
     """Of actor, critics and temperature."""
@@ -130,7 +131,7 @@ class SAC(eqx.Module):
     ) -> Float[Array, ""]:
         """Least target critic at a sampled action, with the entropy bonus where wanted."""
         action, log_probability = self.actor.sample(obs, key=key)
-        value = values(self.targets, obs, action).min()
+        value = self.targets(obs, action).min()
         return value - self.temperature * log_probability if entropy else value
 
     @property
@@ -138,25 +139,25 @@ class SAC(eqx.Module):
         """All updates are alike."""
         return 1
 
-    def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[SAC, dict[str, Array]]:
+    def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[SAC, Metrics]:
         """The actor, where it comes first."""
         return self._improve_actor(batch, key=key) if self.config.actor_first else (self, {})
 
     def improve(
         self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray, turn: int = 0
-    ) -> tuple[SAC, dict[str, Array]]:
+    ) -> tuple[SAC, Metrics]:
         """The critics, the actor unless it came first, the target critics."""
         critic_key, actor_key = jax.random.split(key)
         learner, metrics = self._improve_critics(batch, target, key=critic_key)
         if not self.config.actor_first:
             learner, more = learner._improve_actor(batch, key=actor_key)
-            metrics |= more
+            metrics = {**metrics, **more}
         targets = follow(self.targets, learner.critics, self.config.smoothing)
         return replace(learner, targets=targets, done=self.done + 1.0), metrics
 
     def _improve_critics(
         self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray
-    ) -> tuple[SAC, dict[str, Array]]:
+    ) -> tuple[SAC, Metrics]:
         rule = self.regulariser
         extra = None if rule is None else lambda critics: rule(critics, self, batch, key=key)
         critics, moments, metrics = teach(
@@ -164,14 +165,14 @@ class SAC(eqx.Module):
         )
         return replace(self, critics=critics, moments=(self.moments[0], moments, self.moments[2])), metrics
 
-    def _improve_actor(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[SAC, dict[str, Array]]:
+    def _improve_actor(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[SAC, Metrics]:
         """The actor, and the temperature where it is tuned."""
         config = self.config
 
         def loss(actor: Actor) -> tuple[Array, Array]:
             keys = jax.random.split(key, batch.obs.shape[0])
             chosen, log_probabilities = jax.vmap(lambda o, k: actor.sample(o, key=k))(batch.obs, keys)
-            value = values_of_rows(frozen(self.critics), batch.obs, chosen).min(axis=0)
+            value = frozen(self.critics).of_rows(batch.obs, chosen).min(axis=0)
             losses = jax.lax.stop_gradient(self.temperature) * log_probabilities - value
             return losses.mean(), log_probabilities.mean()
 

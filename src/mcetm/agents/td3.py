@@ -14,12 +14,12 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.agents.critics import Critic, follow, make_critics, teach, values
+from mcetm.agents.critics import Critics, follow, make_critics, teach
 from mcetm.agents.learner import Minibatch
 from mcetm.data.normalize import Statistics
 from mcetm.nn.actor import Actor
-from mcetm.nn.members import take_members
 from mcetm.nn.scaling import InputScaling, Scaling, frozen
+from mcetm.training.metrics import Metrics
 from mcetm.training.optimise import begin, descend
 
 
@@ -50,8 +50,8 @@ class TD3(eqx.Module):
     actor: Actor
     """Its mode is the policy; its spread is not used."""
     slow_actor: Actor
-    critics: Critic
-    targets: Critic
+    critics: Critics
+    targets: Critics
     moments: tuple[optax.OptState, optax.OptState]
     """Of actor and critics."""
     done: Float[Array, ""]
@@ -84,7 +84,7 @@ class TD3(eqx.Module):
         """Updates of the critics for one of the actor."""
         return self.config.delay
 
-    def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[TD3, dict[str, Array]]:
+    def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[TD3, Metrics]:
         """Nothing."""
         return self, {}
 
@@ -92,7 +92,7 @@ class TD3(eqx.Module):
         self, obs: Float[Array, " obs"], *, key: PRNGKeyArray, entropy: bool = False
     ) -> Float[Array, ""]:
         """Least target critic at the slow actor's action with a little noise; there is no entropy."""
-        return values(self.targets, obs, self._noisy(self.slow_actor, obs, key=key)).min()
+        return self.targets(obs, self._noisy(self.slow_actor, obs, key=key)).min()
 
     def act(self, obs: Float[Array, " obs"], *, key: PRNGKeyArray) -> Float[Array, " action"]:
         """The actor's action with the noise of target actions: rollouts should not all be the same."""
@@ -106,7 +106,7 @@ class TD3(eqx.Module):
 
     def improve(
         self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray, turn: int = 0
-    ) -> tuple[TD3, dict[str, Array]]:
+    ) -> tuple[TD3, Metrics]:
         """The critics; at the last turn of a period the actor and all target networks."""
         critics, critic_moments, metrics = teach(
             self.critics, self.moments[1], batch, target, rate=self.config.critic_rate
@@ -118,11 +118,11 @@ class TD3(eqx.Module):
 
     def _improve_actor(self, batch: Minibatch) -> TD3:
         """The actor, and the slow copies of everything."""
-        critic = take_members(frozen(self.critics), 0)
+        critic = frozen(self.critics).only(0)
 
         def loss(actor: Actor) -> Array:
             action = jax.vmap(actor.mode)(batch.obs)
-            value = jax.vmap(critic)(batch.obs, action)
+            value = critic.of_rows(batch.obs, action)[0]
             scale = jax.lax.stop_gradient(self.config.value_weight / jnp.abs(value).mean())
             apart = (jax.vmap(actor.unit)(action) - jax.vmap(actor.unit)(batch.action))[: batch.real]
             return (apart**2).sum() / max(1, apart.size) - scale * value.mean()

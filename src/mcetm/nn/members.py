@@ -12,7 +12,7 @@ from jaxtyping import Array, Int, Key, PRNGKeyArray
 _Tree = TypeVar("_Tree")
 
 
-def take_members(tree: _Tree, index: Int[Array, "*chosen"] | int) -> _Tree:
+def take_members(tree: _Tree, index: Int[Array, "*chosen"] | slice | int) -> _Tree:
     """The chosen member, or several of them on a leading axis."""
     return jax.tree_util.tree_map(lambda leaf: leaf[index] if eqx.is_array(leaf) else leaf, tree)
 

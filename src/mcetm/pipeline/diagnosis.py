@@ -14,7 +14,6 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from mcetm.agents.agent import candidate_values
-from mcetm.agents.critics import values
 from mcetm.agents.learner import Learner
 from mcetm.agents.policy import numpy_policy
 from mcetm.agents.rollout import Experience
@@ -59,7 +58,7 @@ def diagnose(
 
 def _measure(learner: Learner, world: World | None, batch: Batch, *, key: PRNGKeyArray) -> dict[str, Array]:
     def one(row: Batch, key: PRNGKeyArray) -> dict[str, Array]:
-        q = values(learner.critics, row.obs, row.action).min()
+        q = learner.critics(row.obs, row.action).min()
         if world is None:
             return {"q": q}
         draw_key, value_key = jax.random.split(key)

@@ -16,7 +16,7 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.agents.bc import BCConfig, fit_bc
-from mcetm.agents.critics import Critic, follow, make_critics, teach, values
+from mcetm.agents.critics import Critics, follow, make_critics, teach
 from mcetm.agents.learner import Minibatch
 from mcetm.agents.targets import bellman_target
 from mcetm.data.normalize import Statistics
@@ -26,6 +26,7 @@ from mcetm.nn.members import take_members
 from mcetm.nn.scaling import InputScaling
 from mcetm.training import fit
 from mcetm.training.batches import Batch
+from mcetm.training.metrics import Metrics
 from mcetm.training.optimise import begin
 
 
@@ -48,7 +49,7 @@ class Evaluated(eqx.Module):
     """A policy and what its actions are worth, asked like a learner."""
 
     actor: Actor
-    critics: Critic
+    critics: Critics
 
     def act(self, obs: Float[Array, " obs"], *, key: PRNGKeyArray) -> Float[Array, " action"]:
         """The policy's mode: cloning by least squares teaches it no spread."""
@@ -56,7 +57,7 @@ class Evaluated(eqx.Module):
 
     def next_value(self, obs: Float[Array, " obs"], *, key: PRNGKeyArray) -> Float[Array, ""]:
         """The least of the critics, as agents take it."""
-        return values(self.critics, obs, self.actor.mode(obs)).min()
+        return self.critics(obs, self.actor.mode(obs)).min()
 
 
 def evaluate_behaviour(
@@ -75,7 +76,7 @@ def evaluate_behaviour(
         key=make_key,
     )
 
-    def step(state: Any, data: Batch, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
+    def step(state: Any, data: Batch, *, key: PRNGKeyArray) -> tuple[Any, Metrics]:
         critics, slow, moments = state
         batch = data.draw(config.batch_size, key=key)
 

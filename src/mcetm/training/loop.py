@@ -27,14 +27,14 @@ from mcetm.console import progress
 from mcetm.errors import UserError
 from mcetm.nn.members import member_count, member_keys
 from mcetm.training.checkpoint import arrays_of, list_checkpoints, load_checkpoint, save_checkpoint
-from mcetm.training.metrics import MetricsFile, plain
+from mcetm.training.metrics import Metrics, MetricsFile, mean_over_steps, plain
 
 
 @runtime_checkable
 class Step(Protocol):
-    """One update: from a state and the data to the next state and metrics (scalars, or one per member)."""
+    """One update: from a state and the data to the next state and metrics."""
 
-    def __call__(self, state: Any, data: Any, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
+    def __call__(self, state: Any, data: Any, *, key: PRNGKeyArray) -> tuple[Any, Metrics]:
         """Take the step; all randomness comes from `key`. Where steps take turns, `turn` is given too."""
         ...
 
@@ -225,7 +225,7 @@ def _run_between(between: Between, state: Any, data: Any) -> tuple[Any, dict[str
 
 @eqx.filter_jit
 def _run_chunk(
-    step: Callable[..., tuple[Any, dict[str, Array]]],
+    step: Callable[..., tuple[Any, Metrics]],
     moving: Any,
     still: Any,
     data: Any,
@@ -267,11 +267,10 @@ def _run_chunk(
     if whole < length:
         moving, noted = several(moving, indices[whole:])
         parts.append(noted)
-    metrics = jax.vmap(unravel)(jnp.concatenate(parts))
-    means = {name: values.mean(axis=0) for name, values in metrics.items()}
-    good = jnp.ones(length, bool)
-    for values in metrics.values():
-        good &= jnp.isfinite(values).reshape(length, -1).all(axis=1)
+    noted = jnp.concatenate(parts)
+    metrics = jax.vmap(unravel)(noted)
+    means = {name: mean_over_steps(values) for name, values in metrics.items()}
+    good = jnp.isfinite(noted).all(axis=1)
     bad_step = jnp.where(good.all(), -1, jnp.argmin(good))
     finite = [jnp.isfinite(leaf).all() for leaf in _inexact(moving).values()]
     return moving, means, bad_step, finite
@@ -357,7 +356,7 @@ def over_members(step: Step) -> Step:
     Member i draws from `fold_in(key, i)`: it learns the same alone as in company.
     """
 
-    def together(state: Any, data: Any, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
+    def together(state: Any, data: Any, *, key: PRNGKeyArray) -> tuple[Any, Metrics]:
         keys = member_keys(key, member_count(state))
         one = lambda s, k: step(s, data, key=k)  # noqa: E731
         return eqx.filter_vmap(one, in_axes=(eqx.if_array(0), 0))(state, keys)

@@ -7,9 +7,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import numpy as np
+from jaxtyping import Array, Float
 
 from mcetm.files import atomic_write
+
+
+class Rows(eqx.Module):
+    """A metric of every row of a minibatch; means are taken of all steps of a chunk at once, not of each."""
+
+    values: Float[Array, "*members rows"]
+
+
+Metrics = Mapping[str, Array | Rows]
+"""Of one step: a number, one for each member, or rows."""
+
+
+def mean_over_steps(values: Array | Rows) -> Array:
+    """The mean of a metric that was noted at every step, on the first axis."""
+    return values.values.mean(axis=(0, -1)) if isinstance(values, Rows) else values.mean(axis=0)
 
 
 class MetricsFile:
