@@ -1,4 +1,5 @@
 import json
+import os
 import random
 import signal
 import subprocess
@@ -13,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mcetm.training import DivergenceError, EarlyStopping, Light, Saving, fit, over_members
+from mcetm.training import DivergenceError, EarlyStopping, Light, Saving, fit, loop, over_members
 from mcetm.training.checkpoint import arrays_of, list_checkpoints
 from tests.training import toy
 
@@ -185,6 +186,41 @@ def test_an_interruption_saves_first(tmp_path: Path) -> None:
     assert [path.name for path in list_checkpoints(tmp_path / "checkpoints")] == [
         "step-000000000030.safetensors"
     ]
+
+
+@pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")
+def test_an_interruption_between_chunks_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old state's memory is in use again before the new one is there: it must not be saved."""
+
+    def step(state: Any, data: Any, *, key: jax.Array) -> tuple[Any, dict[str, jax.Array]]:
+        return (state[0] + state[1].mean() + jax.random.normal(key), state[1]), {"loss": state[0]}
+
+    def between(state: Any, data: Any) -> tuple[Any, dict[str, jax.Array]]:
+        return (state[0], jnp.roll(state[1], 1).at[0].set(state[0])), {"first": state[0]}
+
+    def run(folder: Path) -> Any:
+        start = (jnp.zeros(()), jnp.zeros(100))
+        saving = Saving(folder, {}, every_seconds=1e9)
+        key = jax.random.key(0)
+        more: Any = {"between": between, "reads": lambda state: state[1], "saving": saving}
+        return fit(step, start, jnp.zeros(1), steps=50, chunk=10, key=key, **more).state
+
+    whole, original, calls = run(tmp_path / "whole"), loop._run_between, []
+
+    def pressed(*given: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return original(*given)
+
+    monkeypatch.setattr(loop, "_run_between", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "cut")
+    assert len(list_checkpoints(tmp_path / "cut" / "checkpoints")) == 1
+    jax.tree_util.tree_map(np.testing.assert_array_equal, run(tmp_path / "cut"), whole)
+    assert len(calls) == 5, "what was imagined before the interruption is not imagined again"
 
 
 def test_a_light_checkpoint_carries_its_part_where_there_is_no_exact_one(

@@ -27,6 +27,7 @@ from mcetm.console import progress
 from mcetm.errors import UserError
 from mcetm.nn.members import member_count, member_keys
 from mcetm.training.checkpoint import arrays_of, list_checkpoints, load_checkpoint, save_checkpoint
+from mcetm.training.interrupts import interrupted_later
 from mcetm.training.metrics import Metrics, MetricsFile, mean_over_steps, plain
 
 
@@ -119,6 +120,8 @@ class _Job(eqx.Module):
     state: Any
     key: PRNGKeyArray
     best: _Best | None
+    ahead: Bool[Array, ""]
+    """Whether what comes between chunks has been done for the next one already."""
 
 
 def fit(
@@ -142,18 +145,19 @@ def fit(
 
     `data` is any tree of arrays; it stays on the device. `validate` sees the state between chunks and returns
     metrics; early stopping needs a `score` among them. `between` is run before each chunk, as one compiled
-    program: for work that is too large for every step, such as rollouts. `reads` names the part of a state
-    that steps do not change, which is then never copied. With a `period` above 1, steps take turns: each is
-    called with `turn`, its number modulo the period, which is known when it is compiled. (For a branch on a
-    number of the device, the host would wait at every step.) With `saving`, metrics go to `metrics.jsonl`,
-    and a job whose folder holds a checkpoint goes on from there, bit for bit. `watch` names the metrics
-    beside the bar.
+    program: for work that is too large for every step, such as rollouts. It uses the state's memory again, so
+    a state that was given to `fit` with it cannot be read any more. `reads` names the part of a state that
+    steps do not change, which is then never copied. With a `period` above 1, steps take turns: each is called
+    with `turn`, its number modulo the period, which is known when it is compiled. (For a branch on a number
+    of the device, the host would wait at every step.) With `saving`, metrics go to `metrics.jsonl`, and a job
+    whose folder holds a checkpoint goes on from there, bit for bit. `watch` names the metrics beside the bar.
     """
     if early_stopping is not None and validate is None:
         raise ValueError("early stopping needs a validation")
     keep_programs()
     state, chunk = _firm(state), min(chunk, steps)
-    job = _Job(state, key, None if early_stopping is None else _no_best(state, validate))
+    best = None if early_stopping is None else _no_best(state, validate)
+    job = _Job(state, key, best, jnp.zeros((), bool))
     done, metrics_file, history = 0, None, []
     if saving is not None:
         saving = replace(saving, config={**saving.config, "chunk": chunk})
@@ -163,7 +167,7 @@ def fit(
             job, done = found.state, found.step
         elif saving.light is not None and (existing := list_checkpoints(saving.light_checkpoints)):
             found = load_checkpoint(existing[-1], saving.light.take(state), config=saving.config)
-            job, done = _Job(saving.light.put(state, found.state), key, job.best), found.step
+            job, done = replace(job, state=saving.light.put(state, found.state)), found.step
             print(
                 f"{label}: going on from a light checkpoint at step {done}, not bit for bit", file=sys.stderr
             )
@@ -187,11 +191,13 @@ def fit(
             while done < steps and not _enough(job.best, early_stopping):
                 length = min(chunk, steps - done)
                 began = time.monotonic()
-                state, noted = job.state, {}
-                if between is not None:
-                    state, noted = jax.block_until_ready(_run_between(between, state, data))
+                noted: Mapping[str, Any] = {}
+                if between is not None and not bool(job.ahead):
+                    with interrupted_later():  # the old state is gone before the new one is here
+                        state, noted = jax.block_until_ready(_run_between((between, data), job.state))
+                        job = replace(job, state=state, ahead=jnp.ones((), bool))
                     noted = {**noted, "between_seconds": time.monotonic() - began}
-                moving, still = _parted(state, reads)
+                moving, still = _parted(job.state, reads)
                 moved, means, bad_step, finite = _run_chunk(
                     step, moving, still, data, job.key, jnp.asarray(done), length, period, done % period
                 )
@@ -207,7 +213,7 @@ def fit(
                 history.append({name: plain(value) for name, value in line.items()})
                 if metrics_file is not None:
                     metrics_file.append(line)
-                job, done = _Job(following, job.key, best), done + length
+                job, done = _Job(following, job.key, best, jnp.zeros((), bool)), done + length
                 advance(length, note=_note(history[-1], watch))
                 if saving is not None and time.monotonic() - last_save >= saving.pause(cost):
                     save()
@@ -218,8 +224,9 @@ def fit(
     return Fit(job.state if job.best is None else job.best.state, done, history)
 
 
-@eqx.filter_jit
-def _run_between(between: Between, state: Any, data: Any) -> tuple[Any, dict[str, Array]]:
+@eqx.filter_jit(donate="all-except-first")
+def _run_between(kept: tuple[Between, Any], state: Any) -> tuple[Any, dict[str, Array]]:
+    between, data = kept
     return between(state, data)
 
 
