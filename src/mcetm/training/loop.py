@@ -120,8 +120,8 @@ class _Job(eqx.Module):
     state: Any
     key: PRNGKeyArray
     best: _Best | None
-    ahead: Bool[Array, ""]
-    """Whether what comes between chunks has been done for the next one already."""
+    ahead: Bool[Array, ""] | None
+    """Whether what comes between chunks has been done for the next one already; None where nothing comes."""
 
 
 def fit(
@@ -157,7 +157,8 @@ def fit(
     keep_programs()
     state, chunk = _firm(state), min(chunk, steps)
     best = None if early_stopping is None else _no_best(state, validate)
-    job = _Job(state, key, best, jnp.zeros((), bool))
+    waiting = None if between is None else jnp.zeros((), bool)
+    job = _Job(state, key, best, waiting)
     done, metrics_file, history = 0, None, []
     if saving is not None:
         saving = replace(saving, config={**saving.config, "chunk": chunk})
@@ -192,7 +193,7 @@ def fit(
                 length = min(chunk, steps - done)
                 began = time.monotonic()
                 noted: Mapping[str, Any] = {}
-                if between is not None and not bool(job.ahead):
+                if between is not None and not job.ahead:
                     with interrupted_later():  # the old state is gone before the new one is here
                         state, noted = jax.block_until_ready(_run_between((between, data), job.state))
                         job = replace(job, state=state, ahead=jnp.ones((), bool))
@@ -213,7 +214,7 @@ def fit(
                 history.append({name: plain(value) for name, value in line.items()})
                 if metrics_file is not None:
                     metrics_file.append(line)
-                job, done = _Job(following, job.key, best, jnp.zeros((), bool)), done + length
+                job, done = _Job(following, job.key, best, waiting), done + length
                 advance(length, note=_note(history[-1], watch))
                 if saving is not None and time.monotonic() - last_save >= saving.pause(cost):
                     save()
