@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mcetm.training import DivergenceError, EarlyStopping, Light, Saving, fit, loop, over_members
+from mcetm.training import DivergenceError, EarlyStopping, Fit, Light, Saving, fit, loop, over_members
 from mcetm.training.checkpoint import arrays_of, list_checkpoints
 from tests.training import toy
 
@@ -163,6 +163,20 @@ def test_early_stopping_needs_a_validation() -> None:
         )
 
 
+def test_early_stopping_does_not_go_with_work_between_chunks() -> None:
+    with pytest.raises(ValueError, match="memory"):
+        fit(
+            toy.step,
+            toy.make(jax.random.key(0)),
+            toy.data(),
+            steps=1,
+            key=jax.random.key(0),
+            between=lambda state, data: (state, {}),
+            validate=lambda state: {"score": jnp.zeros(())},
+            early_stopping=EarlyStopping(),
+        )
+
+
 def test_an_interruption_saves_first(tmp_path: Path) -> None:
     calls = []
 
@@ -189,37 +203,49 @@ def test_an_interruption_saves_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_between_chunks_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The old state's memory is in use again before the new one is there: it must not be saved."""
 
     def step(state: Any, data: Any, *, key: jax.Array) -> tuple[Any, dict[str, jax.Array]]:
-        return (state[0] + state[1].mean() + jax.random.normal(key), state[1]), {"loss": state[0]}
+        moved = state[0] + state[1].mean() + jax.random.normal(key)
+        return (moved, state[1], state[2] + 1.0), {"loss": state[0]}
 
     def between(state: Any, data: Any) -> tuple[Any, dict[str, jax.Array]]:
-        return (state[0], jnp.roll(state[1], 1).at[0].set(state[0])), {"first": state[0]}
+        return (state[0], jnp.roll(state[1], 1).at[0].set(state[0]), state[2]), {"first": state[0]}
 
-    def run(folder: Path) -> Any:
-        start = (jnp.zeros(()), jnp.zeros(100))
+    def run(folder: Path) -> Fit:
+        zero = jnp.zeros(())
+        start = (zero, jnp.zeros(100), zero)  # one array in two places
         saving = Saving(folder, {}, every_seconds=1e9)
         key = jax.random.key(0)
         more: Any = {"between": between, "reads": lambda state: state[1], "saving": saving}
-        return fit(step, start, jnp.zeros(1), steps=50, chunk=10, key=key, **more).state
+        return fit(step, start, jnp.zeros(1), steps=50, chunk=10, key=key, **more)
 
     whole, original, calls = run(tmp_path / "whole"), loop._run_between, []
 
     def pressed(*given: Any) -> Any:
         calls.append(1)
+        found = original(*given)
         if len(calls) == 3:
-            os.kill(os.getpid(), signal.SIGINT)
-        return original(*given)
+            os.kill(os.getpid(), number)
+        return found
 
     monkeypatch.setattr(loop, "_run_between", pressed)
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "cut")
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as the command line has it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "cut")
+    finally:
+        signal.signal(signal.SIGTERM, before)
     assert len(list_checkpoints(tmp_path / "cut" / "checkpoints")) == 1
-    jax.tree_util.tree_map(np.testing.assert_array_equal, run(tmp_path / "cut"), whole)
+    again = run(tmp_path / "cut")
+    jax.tree_util.tree_map(np.testing.assert_array_equal, again.state, whole.state)
+    lasting = lambda line: {name: v for name, v in line.items() if "seconds" not in name}  # noqa: E731
+    assert list(map(lasting, again.history)) == list(map(lasting, whole.history))
+    assert all("between_seconds" in line for line in again.history)
     assert len(calls) == 5, "what was imagined before the interruption is not imagined again"
 
 

@@ -25,7 +25,7 @@ class Diverse:
     def __call__(
         self, critics: Critics, learner: SAC, batch: Minibatch, *, key: PRNGKeyArray
     ) -> Float[Array, ""]:
-        """How alike they are, divided by one less than the critics."""
+        """Weight · how alike they are / (critics − 1)."""
 
         def of_rows(network: MLP, action: Float[Array, "rows action"]) -> Float[Array, " rows"]:
             return jax.vmap(network)(jax.vmap(critics.inputs.pair)(batch.obs, action))[:, 0]

@@ -32,7 +32,7 @@ class Learner(Protocol):
 
     @property
     def critics(self) -> Any:
-        """Q, several on a leading axis."""
+        """Q, of several networks."""
         ...
 
     @property

@@ -72,7 +72,6 @@ class SAC(eqx.Module):
 
     actor: Actor
     critics: Critics
-    """Leading axis: critics."""
     targets: Critics
     log_temperature: Float[Array, ""]
     moments: tuple[optax.OptState, optax.OptState, optax.OptState]

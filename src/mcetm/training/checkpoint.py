@@ -141,7 +141,8 @@ def _fill(path: Path, like: Any, stored: dict[str, np.ndarray], kinds: dict[str,
     if set(expected) != set(stored):
         odd = sorted(set(expected) ^ set(stored))[0]
         raise UserError(
-            f"The checkpoint {path} belongs to another configuration: array '{odd}' is in only one."
+            f"The checkpoint {path} belongs to another configuration or version of mcetm: "
+            f"array '{odd}' is in only one."
         )
 
     def value(name: str, leaf: Any) -> Any:

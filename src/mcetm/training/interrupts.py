@@ -6,19 +6,27 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 
 @contextmanager
 def interrupted_later() -> Iterator[None]:
-    """An interrupt that arrives inside is raised at the end; only the main thread ever gets one."""
+    """A signal that arrives inside is handled at the end; only the main thread ever gets one.
+
+    SIGTERM waits too where Python handles it, as the command line does; else it ends the process as ever.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    arrived: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: arrived.append(number))
+    arrived: list[tuple[int, FrameType | None]] = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: handler for number, handler in before.items() if callable(handler)}
+    for number in before:
+        signal.signal(number, lambda number, frame: arrived.append((number, frame)))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-    if arrived:
-        raise KeyboardInterrupt
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for number, frame in arrived:
+        before[signal.Signals(number)](number, frame)

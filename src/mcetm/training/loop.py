@@ -120,8 +120,6 @@ class _Job(eqx.Module):
     state: Any
     key: PRNGKeyArray
     best: _Best | None
-    ahead: Bool[Array, ""] | None
-    """Whether what comes between chunks has been done for the next one already; None where nothing comes."""
 
 
 def fit(
@@ -154,18 +152,20 @@ def fit(
     """
     if early_stopping is not None and validate is None:
         raise ValueError("early stopping needs a validation")
+    if early_stopping is not None and between is not None:
+        raise ValueError("early stopping keeps states, whose memory `between` would use again")
     keep_programs()
     state, chunk = _firm(state), min(chunk, steps)
-    best = None if early_stopping is None else _no_best(state, validate)
-    waiting = None if between is None else jnp.zeros((), bool)
-    job = _Job(state, key, best, waiting)
+    job = _Job(state, key, None if early_stopping is None else _no_best(state, validate))
     done, metrics_file, history = 0, None, []
+    noted: dict[str, Any] | None = None
+    """What was done between chunks for the next one already."""
     if saving is not None:
         saving = replace(saving, config={**saving.config, "chunk": chunk})
         metrics_file = MetricsFile(saving.folder / "metrics.jsonl")
         if existing := list_checkpoints(saving.checkpoints):
             found = load_checkpoint(existing[-1], job, config=saving.config)
-            job, done = found.state, found.step
+            job, done, noted = found.state, found.step, found.extra.get("noted")
         elif saving.light is not None and (existing := list_checkpoints(saving.light_checkpoints)):
             found = load_checkpoint(existing[-1], saving.light.take(state), config=saving.config)
             job, done = replace(job, state=saving.light.put(state, found.state)), found.step
@@ -180,7 +180,10 @@ def fit(
         nonlocal saved_at, last_save, cost
         began_saving = time.monotonic()
         if saving is not None and done > saved_at:
-            save_checkpoint(saving.checkpoints, job, step=done, config=saving.config, keep=saving.keep)
+            extra = {} if noted is None else {"noted": noted}
+            save_checkpoint(
+                saving.checkpoints, job, step=done, config=saving.config, extra=extra, keep=saving.keep
+            )
             if saving.light is not None:
                 part = saving.light.take(job.state)
                 save_checkpoint(saving.light_checkpoints, part, step=done, config=saving.config, keep=1)
@@ -192,19 +195,20 @@ def fit(
             while done < steps and not _enough(job.best, early_stopping):
                 length = min(chunk, steps - done)
                 began = time.monotonic()
-                noted: Mapping[str, Any] = {}
-                if between is not None and not job.ahead:
+                if between is not None and noted is None:
                     with interrupted_later():  # the old state is gone before the new one is here
-                        state, noted = jax.block_until_ready(_run_between((between, data), job.state))
-                        job = replace(job, state=state, ahead=jnp.ones((), bool))
-                    noted = {**noted, "between_seconds": time.monotonic() - began}
+                        state, found = jax.block_until_ready(_run_between((between, data), job.state))
+                        job = replace(job, state=state)
+                        noted = {name: plain(value) for name, value in found.items()}
+                        noted["between_seconds"] = time.monotonic() - began
                 moving, still = _parted(job.state, reads)
                 moved, means, bad_step, finite = _run_chunk(
                     step, moving, still, data, job.key, jnp.asarray(done), length, period, done % period
                 )
                 _guard(moved, means, int(bad_step), finite, done, saving)
                 following = eqx.combine(moved, still)
-                line = {"step": done + length, **noted, **means, "seconds": time.monotonic() - began}
+                seconds = time.monotonic() - began
+                line = {"step": done + length, **(noted or {}), **means, "seconds": seconds}
                 best = job.best
                 if validate is not None:
                     checked = validate(following)
@@ -214,7 +218,7 @@ def fit(
                 history.append({name: plain(value) for name, value in line.items()})
                 if metrics_file is not None:
                     metrics_file.append(line)
-                job, done = _Job(following, job.key, best, waiting), done + length
+                job, done, noted = _Job(following, job.key, best), done + length, None
                 advance(length, note=_note(history[-1], watch))
                 if saving is not None and time.monotonic() - last_save >= saving.pause(cost):
                     save()
@@ -291,10 +295,19 @@ def _parted(state: Any, reads: Callable[[Any], Any] | None) -> tuple[Any, Any]:
 
 
 def _firm(state: Any) -> Any:
-    """The same state without weak types: the first step loses them, and all would be compiled again."""
+    """The same state without weak types and with no array in two places.
+
+    The first step loses weak types, and all would be compiled again; memory can be used again only once.
+    """
+    seen: set[int] = set()
 
     def firm(leaf: Any) -> Any:
-        return jax.lax.convert_element_type(leaf, leaf.dtype) if getattr(leaf, "weak_type", False) else leaf
+        if getattr(leaf, "weak_type", False):
+            return jax.lax.convert_element_type(leaf, leaf.dtype)
+        if eqx.is_array(leaf) and id(leaf) in seen:
+            return jnp.copy(leaf)
+        seen.add(id(leaf))
+        return leaf
 
     return jax.tree_util.tree_map(firm, state)
 
