@@ -127,11 +127,13 @@ class Adversarial:
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """Weight · E[log p(s'|s, a) · advantage] + the loss on the log, and the latter alone."""
 
-        def log_mixture(obs: Array, action: Array, following: Array) -> Array:
-            densities = -ensemble.energy(obs, action, following)
-            return jax.nn.logsumexp(densities) - jnp.log(float(ensemble.elites.shape[0]))
+        def densities(member: Gaussian) -> Float[Array, " rows"]:
+            return -jax.vmap(member.energy)(obs, action, following)
 
-        against = (jax.vmap(log_mixture)(obs, action, following) * advantage).mean()
+        # Of all members, and then the elites': to gather weights and scatter their gradients takes longer.
+        of_elites = eqx.filter_vmap(densities)(ensemble.members)[ensemble.elites]
+        mixture = jax.nn.logsumexp(of_elites, axis=0) - jnp.log(float(ensemble.elites.shape[0]))
+        against = (mixture * advantage).mean()
 
         def on_log(member: Gaussian) -> Array:
             found = lambda row: member.loss(row, beta=self.beta, bound_weight=self.bound_weight)[0]  # noqa: E731
