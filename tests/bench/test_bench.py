@@ -108,6 +108,26 @@ def test_updates_of_all_seeds_count(monkeypatch: pytest.MonkeyPatch) -> None:
     assert row.measured.compile_seconds == 7.0
 
 
+def test_an_algorithm_with_energies_is_measured_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str | None] = []
+
+    def ours(*_: Any, **__: Any) -> Measured:
+        asked.append(os.environ.get("MCETM_FUSED"))
+        return Measured(Spread(1.0, 1.0, 1.0, 1), None, {})
+
+    monkeypatch.setattr(policy, "_ours", ours)
+    monkeypatch.setattr(policy, "why_no_torch", lambda: "PyTorch is not installed.")
+    monkeypatch.setattr(fused, "kernel", lambda *_: chains.sample)
+    sheet = Sheet("small", 1000.0)
+    policy.run_policy(sheet, ["mobile", "mcetm"], [1])
+    assert [(row.work, row.way) for row in sheet.rows] == [
+        ("MOBILE, 1 seed", "plain JAX"),
+        ("MC-ETM, K = 10, 1 seed", "plain JAX"),
+        ("MC-ETM, K = 10, 1 seed", "fused sampler"),
+    ]
+    assert asked == ["off", "off", "on"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -16,6 +16,7 @@ from mcetm.bench.clock import Spread, from_history
 from mcetm.bench.eager import Eager, EagerSAC, why_no_torch
 from mcetm.bench.sheet import Measured, Sheet
 from mcetm.bench.subjects import ACTION, models, random_log
+from mcetm.bench.ways import PLAIN, asking, ways
 from mcetm.data.transitions import Transitions
 from mcetm.errors import UserError
 from mcetm.pipeline.algorithms import ALGORITHMS, Recipe
@@ -46,7 +47,7 @@ def run_policy(sheet: Sheet, algos: Sequence[str] = (), seeds: Sequence[int] = (
         raise UserError("The numbers of seeds must be at least 1.")
     log = random_log(100_000 if sheet.full else 20_000)
     # At full size MC-ETM twice: with the paper's chains, and with the short ones of preset `fast`.
-    ways = [
+    chosen = [
         (algo, refined)
         for algo in algos or _SHOWN
         for refined in ((False, True) if algo == "mcetm" else (False,))
@@ -54,18 +55,20 @@ def run_policy(sheet: Sheet, algos: Sequence[str] = (), seeds: Sequence[int] = (
     plan = [
         (algo, refined, count)
         for count in seeds or (1, 8, 5, 16)
-        for algo, refined in ways
+        for algo, refined in chosen
         if (sheet.full or not refined) and (seeds or count != 8 or algo == "mcetm")
     ]
     missing = why_no_torch()
     for algo, refined, count in plan:
         config = _settings(algo, sheet.full, refined=refined)
         work = f"{_label(algo, config)}, {count} seed{'s' * (count > 1)}"
-        sheet.row(
-            work,
-            "plain JAX",
-            lambda a=algo, n=count, r=refined: _ours(log, a, n, full=sheet.full, refined=r),
-        )
+        for way in ways(config.models) if _recipe(algo).needs == "energy" else [PLAIN]:
+
+            def measure(a: str = algo, n: int = count, r: bool = refined, way: str = way) -> Measured:
+                with asking(way):
+                    return _ours(log, a, n, full=sheet.full, refined=r)
+
+            sheet.row(work, way, measure)
         if missing is None and count == 1 and algo in ("sac", "mcetm") and not refined:
             sheet.row(work, Eager.NAME, lambda a=algo, c=config: _eager(a, c))
     shown = _settings("mcetm", sheet.full, refined=False)
