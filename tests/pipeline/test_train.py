@@ -147,13 +147,7 @@ def test_a_run_is_complete_and_one_killed_in_its_stages_is_the_same(tmp_path: Pa
 
     killed = tmp_path / "killed"
     start_run(config, killed)
-    for stage in (
-        "models/regressor",
-        "models/reward",
-        "models/autoencoder",
-        "models/energy",
-        "metrics.jsonl",
-    ):
+    for stage in ("models/regressor", "models/energy", "metrics.jsonl"):
         with child(killed) as victim:
             deadline = time.monotonic() + 240
             while not (killed / stage).exists() and victim.poll() is None:
@@ -385,8 +379,8 @@ def test_published_settings_reach_their_algorithms() -> None:
 @pytest.mark.thorough
 def test_mcetm_beats_the_data_and_cloning_on_the_pendulum(tmp_path: Path) -> None:
     """The main job at a smaller size: the margin is hundreds, the spread over seeds is tens."""
-    quick = make_config("quick", seeds=2)
-    policy = replace(quick.policy, sac=replace(quick.policy.sac, steps=4000), evaluate_every=4000, episodes=5)
+    quick = make_config("quick", seeds=1)
+    policy = replace(quick.policy, sac=replace(quick.policy.sac, steps=3500), evaluate_every=3500, episodes=5)
     config = replace(quick, policy=policy, compare=False)
     run = run_training(tmp_path, config)
     cloned = run_training(tmp_path / "bc", replace(config, algo="bc"))
