@@ -137,6 +137,12 @@ class EnergyEnsemble(eqx.Module):
         cautious = replace(self, config=replace(self.config, descend=True))
         return cautious._settle(obs, action, key=key)[1] + self._offset(obs, action)
 
+    def terminal(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
+    ) -> Float[Array, " members"]:
+        """Each member's energy where its own prediction is: at the end of a chain without noise."""
+        return self._settle(obs, action, key=key)[1] + self._offset(obs, action)
+
     def _settle(
         self, obs: Array, action: Array, *, key: PRNGKeyArray
     ) -> tuple[Float[Array, "members obs"], Float[Array, " members"]]:

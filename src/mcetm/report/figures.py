@@ -12,7 +12,7 @@ from mcetm.files import atomic_write
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Okabe and Ito's palette; dashes and markers carry the same distinction without colour.
+# Okabe and Ito's palette, with three more; dashes and markers carry the same distinction without colour.
 STYLES: tuple[dict[str, Any], ...] = (
     {"color": "#000000", "linestyle": "-", "marker": "o"},
     {"color": "#E69F00", "linestyle": "--", "marker": "s"},
@@ -22,6 +22,7 @@ STYLES: tuple[dict[str, Any], ...] = (
     {"color": "#D55E00", "linestyle": "--", "marker": "P"},
     {"color": "#0072B2", "linestyle": "-.", "marker": "X"},
     {"color": "#882255", "linestyle": "-", "marker": "*"},
+    {"color": "#44AA99", "linestyle": "--", "marker": "h"},
     {"color": "#999999", "linestyle": ":", "marker": "."},
 )
 

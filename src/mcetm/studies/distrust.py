@@ -21,6 +21,7 @@ from mcetm.studies.batched import in_batches
 MODELS = ("MC-ETM", "Gaussian ensemble")
 SCORES = {
     "MC-ETM energy": "MC-ETM",
+    "MC-ETM terminal energy": "MC-ETM",
     "MC-ETM member spread": "MC-ETM",
     "MC-ETM Q-penalty": "MC-ETM",
     "Gaussian log-std": "Gaussian ensemble",
@@ -91,12 +92,16 @@ class Subject(eqx.Module):
         drawn = self.energy.samples(obs, action, self.count, key=energy_key)
         imagined = self.regressor.samples(obs, action, self.count, key=gaussian_key)
         level = self.threshold.level(self.energy, obs, action)
-        lowest = self.energy.minimum(obs, action, key=point_key) - level - self.threshold.values
+        zero = level + self.threshold.values
+        lowest, terminal = (
+            find(obs, action, key=point_key) - zero for find in (self.energy.minimum, self.energy.terminal)
+        )
         means, stds = self.regressor.predict(obs, action)
         away = self.neighbours - self.inputs.pair(obs, action)
         return {
             "scores": {
                 "MC-ETM energy": lowest.mean(),
+                "MC-ETM terminal energy": terminal.mean(),
                 "MC-ETM member spread": jnp.sqrt((drawn.epistemic / self.change**2).mean()),
                 "MC-ETM Q-penalty": self._value_spread(drawn, key=value_key),
                 "Gaussian log-std": jnp.log(stds / self.change).mean(),
