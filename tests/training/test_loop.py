@@ -151,30 +151,20 @@ def test_early_stopping_keeps_each_members_best() -> None:
     assert result.steps == 70, "three validations after the last improvement of any member"
 
 
-def test_early_stopping_needs_a_validation() -> None:
-    with pytest.raises(ValueError, match="needs a validation"):
-        fit(
-            toy.step,
-            toy.make(jax.random.key(0)),
-            toy.data(),
-            steps=1,
-            key=jax.random.key(0),
-            early_stopping=EarlyStopping(),
-        )
-
-
-def test_early_stopping_does_not_go_with_work_between_chunks() -> None:
-    with pytest.raises(ValueError, match="memory"):
-        fit(
-            toy.step,
-            toy.make(jax.random.key(0)),
-            toy.data(),
-            steps=1,
-            key=jax.random.key(0),
-            between=lambda state, data: (state, {}),
-            validate=lambda state: {"score": jnp.zeros(())},
-            early_stopping=EarlyStopping(),
-        )
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({}, "needs a validation"),
+        (
+            {"validate": lambda _: {"score": 0.0}, "between": lambda state, _: (state, {})},
+            "whose memory `between` would use again",
+        ),
+    ],
+)
+def test_early_stopping_says_what_it_needs(more: Any, words: str) -> None:
+    state, key = toy.make(jax.random.key(0)), jax.random.key(0)
+    with pytest.raises(ValueError, match=words):
+        fit(toy.step, state, toy.data(), steps=1, key=key, early_stopping=EarlyStopping(), **more)
 
 
 def test_an_interruption_saves_first(tmp_path: Path) -> None:
