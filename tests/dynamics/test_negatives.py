@@ -7,14 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcetm.data.transitions import Transitions
 from mcetm.dynamics.etm import (
     PAPER,
     PAPER_EMPO,
+    STANDARD,
     EnergyConfig,
 )
 from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder, AutoencoderConfig
-from mcetm.dynamics.negatives import ManifoldNegatives, ProposalNegatives, other_rows
+from mcetm.dynamics.negatives import ManifoldNegatives, NoiseNegatives, ProposalNegatives, Row, other_rows
 from mcetm.dynamics.space import Space, Variable
 from mcetm.training.batches import Batch
 from tests.dynamics.test_energy import GAUSSIAN, LOG, ROW, SEEN, SPACE, plain
@@ -83,12 +85,39 @@ def test_log_uniform_perturbations_have_every_scale_alike() -> None:
     )
 
 
-@pytest.mark.parametrize("variable", ["next_obs", "change"])
+@pytest.mark.parametrize("variable", ["next_obs", "change", "boxed"])
 def test_a_space_is_left_as_it_was_entered(variable: Variable) -> None:
     space = Space.of(LOG, variable)
     inside = jax.vmap(space.enter)(Batch.of(LOG).obs, Batch.of(LOG).next_obs)
     assert bool(((inside >= space.box.low) & (inside <= space.box.high)).all())
     if variable == "change":
         np.testing.assert_allclose(inside.std(axis=0), 1.0, rtol=1e-3)
+    if variable == "boxed":
+        np.testing.assert_allclose(np.abs(inside).max(axis=0), 1.0, rtol=1e-5)
+        np.testing.assert_allclose(space.box.high, 1.1, rtol=1e-6)
     back = jax.vmap(space.leave)(Batch.of(LOG).obs, inside)
     np.testing.assert_allclose(back, LOG.next_obs, atol=1e-5)
+
+
+def test_standard_chains_come_to_the_data_where_changes_have_long_tails() -> None:
+    """As steep as the gradient penalty allows, and from anywhere in the box: else every rival is an easy one.
+
+    In units of their spread the box of heavy-tailed changes is wider than chains are long.
+    """
+    rng = np.random.default_rng(0)
+    change = rng.standard_t(3, size=(2000, 17))
+    obs, zeros = rng.normal(size=(2000, 17)), np.zeros(2000)
+    log = Transitions.from_arrays(obs, zeros[:, None], zeros, obs + change, zeros.astype(bool), zeros == 0.0)
+
+    def distance(variable: Variable) -> float:
+        space = Space.of(log, variable)
+        row = jax.tree_util.tree_map(lambda x: x[0], Batch.of(log))
+        truth = space.enter(row.obs, row.next_obs)
+        steep = lambda x: STANDARD.margin * jnp.linalg.norm(x - truth)  # noqa: E731
+        rivals = NoiseNegatives(space, STANDARD.ambient)(
+            steep, Row(row.obs, row.action, truth), 32, key=jax.random.key(0)
+        )
+        return float(jnp.abs(rivals - truth).max())
+
+    assert distance(STANDARD.variable) < 0.1
+    assert distance("change") > 1.0

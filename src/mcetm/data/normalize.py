@@ -10,7 +10,7 @@ from jaxtyping import Float32
 
 from mcetm.data.transitions import Transitions
 
-_FLOOR = 1e-6
+FLOOR = 1e-6
 """A column whose spread is below this is constant: it is centred, not scaled up to noise."""
 
 
@@ -26,7 +26,7 @@ class Normalizer:
         """Statistics of these rows, accumulated in double precision."""
         mean = rows.mean(axis=0, dtype=np.float64)
         std = rows.std(axis=0, dtype=np.float64)
-        std = np.where(std < _FLOOR, 1.0, std)
+        std = np.where(std < FLOOR, 1.0, std)
         return cls(mean.astype(np.float32), std.astype(np.float32))
 
     def normalize(self, values: Any) -> Any:

@@ -47,7 +47,8 @@ class EnergyConfig:
     negatives: Literal["uniform", "gaussian", "manifold", "proposal"] = "manifold"
     members: int = 5
     variable: Variable = "next_obs"
-    """What chains move and a plain energy sees: the next state (the paper) or its change (EMPO)."""
+    """What chains move and a plain energy sees: the next state (the paper) or its change, in units
+    of its spread or of its largest value (EMPO)."""
     count: int = 20
     """Rivals per transition."""
     others: int = 0
@@ -83,7 +84,7 @@ PAPER = EnergyConfig(
     reduction="sum",
 )
 """The paper as literally as it can be read: constant steps of 1e-3, √(2ε) noise · 0.5, a summed penalty."""
-STANDARD = EnergyConfig(negatives="uniform", variable="change", ambient=Langevin(steps=50))
+STANDARD = EnergyConfig(negatives="uniform", variable="boxed", ambient=Langevin(steps=50))
 """Standard ETM: energies of changes, uniform starts and 50 ambient steps, as in EMPO."""
 ANCHORED = EnergyConfig(
     kind="anchored", negatives="proposal", variable="change", activation="silu", margin=100.0, steps=10_000

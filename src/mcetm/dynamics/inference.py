@@ -33,7 +33,8 @@ class InferenceConfig:
 
     start: Literal["regressor", "noise", "uniform", "middle"] = "regressor"
     """Begin at a sample of the regressor (of its own anchor, for a member that has one), at Gaussian noise
-    (in latent space where there is one), anywhere in the box of the data, or at their mean."""
+    (in latent space where there is one), anywhere in the box of the data, or at the origin of the
+    coordinates."""
     latent: Langevin | None = field(default_factory=lambda: Langevin(steps=30, noise=0.1))
     """None skips the latent stage."""
     ambient: Langevin = field(default_factory=lambda: Langevin(steps=30, noise=0.1))

@@ -1,4 +1,4 @@
-"""The coordinates in which chains of next states move: standardised, relative to s or not, inside a box."""
+"""The coordinates in which chains of next states move: at one scale, relative to s or not, inside a box."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mcetm.data.normalize import Statistics
+from mcetm.data.normalize import FLOOR, Normalizer, Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics.langevin import Box
 from mcetm.nn.scaling import Scaling
 
-Variable = Literal["next_obs", "change"]
+Variable = Literal["next_obs", "change", "boxed"]
 
 
 class Space(eqx.Module):
-    """An affine map between next states s' and coordinates x of spread 1, for each s.
+    """An affine map between next states s' and coordinates x, for each s.
 
-    `next_obs`: x stands for s' itself (the paper). `change`: x stands for s' − s in units of its own spread
-    (EMPO), which resolves a step however small it is beside the spread of the states.
+    `next_obs`: x stands for s' itself in units of its spread (the paper). `change`: for s' − s in units of
+    its own spread, which resolves a step however small it is beside the spread of the states. `boxed`: for
+    s' − s in units of its largest absolute value (EMPO), so that every change of the log lies in [−1, 1] and
+    chains that start anywhere in the box come to the data within their few steps.
     """
 
     scale: Scaling
@@ -32,20 +34,27 @@ class Space(eqx.Module):
     def of(cls, train: Transitions, variable: Variable = "next_obs", margin: float = 0.1) -> Space:
         """Scale and box of a log; the box leaves some room around the data."""
         statistics = Statistics.of(train)
-        if variable == "change":
-            normalizer, values = statistics.change, train.next_obs - train.obs
-        else:
+        if variable == "next_obs":
             normalizer, values = statistics.obs, train.next_obs
-        scaled = normalizer.normalize(values)
-        low, high = scaled.min(axis=0), scaled.max(axis=0)
-        room = margin * np.maximum(high - low, 1e-3)
-        return cls(Scaling.of(normalizer), Box(jnp.asarray(low - room), jnp.asarray(high + room)), variable)
+        else:
+            normalizer, values = statistics.change, train.next_obs - train.obs
+        if variable == "boxed":
+            largest = np.abs(values).max(axis=0)
+            normalizer = Normalizer(np.zeros_like(largest), np.where(largest < FLOOR, 1.0, largest))
+            high = np.full_like(largest, 1.0 + margin)
+            low = -high
+        else:
+            scaled = normalizer.normalize(values)
+            low, high = scaled.min(axis=0), scaled.max(axis=0)
+            room = margin * np.maximum(high - low, 1e-3)
+            low, high = low - room, high + room
+        return cls(Scaling.of(normalizer), Box(jnp.asarray(low), jnp.asarray(high)), variable)
 
     def enter(self, obs: Float[Array, " obs"], next_obs: Float[Array, " obs"]) -> Float[Array, " obs"]:
         """Coordinates of a next state."""
-        return self.scale.normalize(next_obs - obs if self.variable == "change" else next_obs)
+        return self.scale.normalize(next_obs if self.variable == "next_obs" else next_obs - obs)
 
     def leave(self, obs: Float[Array, " obs"], x: Float[Array, " obs"]) -> Float[Array, " obs"]:
         """The next state at these coordinates."""
         raw = self.scale.denormalize(x)
-        return obs + raw if self.variable == "change" else raw
+        return raw if self.variable == "next_obs" else obs + raw
