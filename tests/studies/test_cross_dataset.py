@@ -142,6 +142,8 @@ def test_presets_know_the_tasks() -> None:
     assert set(get_args(Model)) == set(MODELS)
     for name, rivals in RIVALS.items():
         assert [rivals(task).autoencoder.latent_dim for task in TASKS] == [5, 10, 10], name
+        found = rivals("hopper")
+        assert found.longer == replace(found.gaussian, steps=3 * found.gaussian.steps)
     assert RIVALS["paper"]("hopper").plain.steps == 100_000
     with pytest.raises(UserError, match="10 transitions is too small"):
         Logs(10)

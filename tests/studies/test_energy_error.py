@@ -108,6 +108,9 @@ def test_the_study_writes_what_it_found_and_goes_on_after_finished_pieces(
     for figure in ("energy-error", "energy-error-hopper"):
         assert (tmp_path / f"{figure}.png").stat().st_size > 10_000
         assert (tmp_path / f"{figure}.svg").read_text().startswith("<?xml")
+    taken = found["seconds"][0]["of"]
+    assert set(taken) == {"MC-ETM", "Gaussian ensemble"}
+    assert all(seconds > 0.0 for seconds in taken.values())
     page = (tmp_path / "tables.md").read_text()
     assert all(f"| {name} |" in page for name in SCORES)
 
@@ -138,8 +141,9 @@ def test_a_run_brings_its_own_models_and_learners(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(energy_error, "read_finished", lambda folder: run)
     job = energy_error._job_of_run(tmp_path, tiny)
     assert (job.dataset, job.seeds, job.config.samples) == ("hopper-medium", [4, 5], 10)
-    trained, known, test, subject = job.parts(5)
-    assert trained is train
+    parts = job.parts(5)
+    known, test, subject = parts.known, parts.test, parts.subject
+    assert parts.train is train
     assert len(known) + len(test) == len(holdout)
     assert not (known.obs[:, None] == test.obs).all(axis=-1).any()
     np.testing.assert_array_equal(subject.threshold.values, threshold.values)

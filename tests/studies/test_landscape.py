@@ -13,7 +13,14 @@ from jaxtyping import Array, Float
 
 from mcetm import UserError
 from mcetm.cli import main
-from mcetm.dynamics import AutoencoderConfig, EnergyEnsemble, GaussianConfig, InferenceConfig, Langevin
+from mcetm.dynamics import (
+    STANDARD,
+    AutoencoderConfig,
+    EnergyEnsemble,
+    GaussianConfig,
+    InferenceConfig,
+    Langevin,
+)
 from mcetm.dynamics.langevin import Box
 from mcetm.dynamics.space import Space
 from mcetm.nn.scaling import Scaling
@@ -134,6 +141,7 @@ def tiny() -> LandscapeConfig:
     short = Langevin(steps=2)
     rivals = RivalsConfig(
         gaussian=GaussianConfig(width=8, depth=1, steps=12, batch_size=16),
+        standard=replace(STANDARD, variable="next_obs"),  # as in the study
         autoencoder=AutoencoderConfig(latent_dim=2, width=8, depth=1, steps=20, batch_size=16),
         standard_inference=InferenceConfig(latent=None, ambient=short),
         plain_inference=InferenceConfig(latent=short, ambient=short),

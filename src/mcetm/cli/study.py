@@ -146,7 +146,7 @@ class Bound:
 
 _Task = Literal["hopper", "walker2d", "halfcheetah"]
 _Level = Literal["random", "medium", "medium-replay", "medium-expert"]
-_Model = Literal["mlp", "gaussian", "standard", "plain", "anchored", "diffusion"]
+_Model = Literal["mlp", "gaussian", "longer", "standard", "plain", "anchored", "diffusion"]
 
 
 @dataclass(frozen=True)

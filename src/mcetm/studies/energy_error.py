@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,11 +40,24 @@ from mcetm.studies.energy_error_presets import (
 from mcetm.studies.keeping import kept
 from mcetm.studies.ladder import rungs
 from mcetm.studies.reliability import COVERAGES, RATES, measure, shown_rows
-from mcetm.studies.rivals import Rivals, RivalsConfig
+from mcetm.studies.rivals import Rivals, RivalsConfig, clocked, prolonged
 from mcetm.studies.summary import over_seeds
 from mcetm.studies.value import evaluate_behaviour
 from mcetm.tasks.datasets import D4RL_LEVELS, RECIPES
 from mcetm.tasks.registry import Task, get_task
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What one seed is about."""
+
+    train: Transitions
+    known: Transitions
+    """Held-out rows that set thresholds."""
+    test: Transitions
+    subject: Subject
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Of training without compilation: the energy with its anchor and support, and the rival ensemble."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +69,8 @@ class _Job:
     config: EnergyErrorConfig
     setting: dict[str, Any]
     seeds: list[int]
-    parts: Callable[[int], tuple[Transitions, Transitions, Transitions, Subject]]
-    """Of a seed: the log trained on, known and tested held-out rows, and the models."""
+    parts: Callable[[int], _Parts]
+    """Of a seed."""
 
 
 def run_energy_error(
@@ -152,37 +165,44 @@ def _job(
     # Of a piece nothing depends on how many seeds there are.
     setting = {"config": {**asdict(config), "seeds": None}, "data": log.checksum}
 
-    def parts(s: int) -> tuple[Transitions, Transitions, Transitions, Subject]:
+    def parts(s: int) -> _Parts:
         train, held = log.split(config.holdout, seed=s)
         known, test = held.split(0.5, seed=s)
-        return train, known, test, _train(train, known, task, config, s)
+        return _Parts(train, known, test, *_train(train, known, task, config, s))
 
     return _Job(dataset, task, config, setting, list(range(seed, seed + config.seeds)), parts)
 
 
-def _train(train: Transitions, known: Transitions, task: Task, config: EnergyErrorConfig, s: int) -> Subject:
-    """Everything that scores are made of, on one log."""
+def _train(
+    train: Transitions, known: Transitions, task: Task, config: EnergyErrorConfig, s: int
+) -> tuple[Subject, dict[str, float]]:
+    """Everything that scores are made of, on one log, and what it cost."""
     models, kind = config.models, config.models.energy.kind
     inference = models.inference or (REFINE if kind == "anchored" else InferenceConfig())
     chosen: dict[str, Any] = {kind: models.energy, f"{kind}_inference": inference}
-    rivals = RivalsConfig(gaussian=models.gaussian, autoencoder=models.autoencoder, **chosen)
+    regressors = {"gaussian": models.gaussian, "longer": prolonged(models.gaussian)}
+    rivals = RivalsConfig(**regressors, autoencoder=models.autoencoder, **chosen)
     train_key, calibration_key = jax.random.split(jax.random.key(s))
     support_key = jax.random.fold_in(train_key, 0)
     trained = Rivals(train, known, rivals, key=train_key)
-    energy = getattr(trained, kind).model
+    found = getattr(trained, kind)
+    energy, seconds = found.model, found.seconds
     if models.support is not None:
-        energy = replace(energy, support=fit_support(train, known, models.support, key=support_key)[0])
+        wanted = models.support
+        support = clocked(lambda: fit_support(train, known, wanted, key=support_key))
+        energy, seconds = replace(energy, support=support.model), seconds + support.seconds
     low, high = (jnp.asarray(bound, jnp.float32) for bound in (task.action_low, task.action_high))
-    return Subject.of(
+    subject = Subject.of(
         train,
         config.neighbours,
         seed=s,
         energy=energy,
         threshold=calibrate(energy, known, models.calibration, key=calibration_key),
-        regressor=trained.gaussian.model,
+        regressor=trained.longer.model,
         valuer=evaluate_behaviour(train, low, high, config.value, seed=s),
         count=config.samples,
     )
+    return subject, {"MC-ETM": seconds, "Gaussian ensemble": trained.longer.seconds}
 
 
 def _job_of_run(folder: Path, make: Callable[[str], EnergyErrorConfig]) -> _Job:
@@ -204,10 +224,8 @@ def _job_of_run(folder: Path, make: Callable[[str], EnergyErrorConfig]) -> _Job:
     return _Job(dataset, run.task, config, setting, seeds_of(run.config), _parts_of(run, config))
 
 
-def _parts_of(
-    run: Finished, config: EnergyErrorConfig
-) -> Callable[[int], tuple[Transitions, Transitions, Transitions, Subject]]:
-    def parts(s: int) -> tuple[Transitions, Transitions, Transitions, Subject]:
+def _parts_of(run: Finished, config: EnergyErrorConfig) -> Callable[[int], _Parts]:
+    def parts(s: int) -> _Parts:
         known, test = run.holdout.split(0.5, seed=s)
         subject = Subject.of(
             run.train,
@@ -219,7 +237,7 @@ def _parts_of(
             valuer=take_members(run.learners, s - run.config.seed),
             count=config.samples,
         )
-        return run.train, known, test, subject
+        return _Parts(run.train, known, test, subject)
 
     return parts
 
@@ -227,13 +245,13 @@ def _parts_of(
 def _piece(job: _Job, s: int) -> dict[str, Any]:
     """All numbers of one seed, and rows for the figure."""
     began, config = time.perf_counter(), job.config
-    train, known, test, subject = job.parts(s)
-    trained = time.perf_counter()
+    parts = job.parts(s)
+    subject, known, trained = parts.subject, parts.known, time.perf_counter()
     ladder = list(
         rungs(
             job.task,
-            train,
-            test,
+            parts.train,
+            parts.test,
             subject,
             dataset=job.dataset,
             rows=config.rows,
@@ -251,7 +269,11 @@ def _piece(job: _Job, s: int) -> dict[str, Any]:
     reference = look_at(subject, *rows, batch_size=size, key=keys[1])
     return {
         "rungs": [{"family": r.family, "strength": r.strength, "name": r.name} for r in ladder],
-        "seconds": {"training": trained - began, "looking": time.perf_counter() - trained},
+        "seconds": {
+            "training": trained - began,
+            "looking": time.perf_counter() - trained,
+            "of": parts.seconds,
+        },
         **measure(looks, rung, len(ladder), reference, rate=config.rate),
         "nominal": 1.0 - config.models.calibration.quantile,
         "shown": shown_rows(looks, rung, config.shown, seed=s),

@@ -15,12 +15,12 @@ from mcetm.envs.recipes import collect_recipe, dataset_path
 from mcetm.envs.sources import load_dataset
 from mcetm.errors import UserError
 from mcetm.pipeline.presets import make_config
-from mcetm.studies.rivals import NAMES, RivalsConfig
+from mcetm.studies.rivals import NAMES, RivalsConfig, prolonged
 from mcetm.tasks.datasets import RECIPES
 
 TaskName = Literal["hopper", "walker2d", "halfcheetah"]
 Level = Literal["random", "medium", "medium-replay", "medium-expert"]
-Model = Literal["mlp", "gaussian", "standard", "plain", "anchored", "diffusion"]
+Model = Literal["mlp", "gaussian", "longer", "standard", "plain", "anchored", "diffusion"]
 Source = Literal["collected", "d4rl"]
 Preset = Literal["quick", "fast", "paper"]
 
@@ -106,6 +106,7 @@ def _full(energy_steps: int) -> Callable[[str], RivalsConfig]:
         assert fast.inference is not None  # noqa: S101
         return RivalsConfig(
             gaussian=fast.gaussian,
+            longer=prolonged(fast.gaussian),
             mlp=_plain_mlp(fast.gaussian),
             autoencoder=paper.autoencoder,
             standard=replace(STANDARD, steps=energy_steps),
@@ -139,6 +140,7 @@ def _quick(task: str) -> RivalsConfig:
     return replace(
         full,
         gaussian=gaussian,
+        longer=prolonged(gaussian),
         mlp=_plain_mlp(gaussian),
         autoencoder=AutoencoderConfig(
             latent_dim=full.autoencoder.latent_dim, width=64, depth=2, steps=1000, batch_size=256
