@@ -73,6 +73,12 @@ def test_rambo_trains_a_model_for_each_seed(tmp_path: Path) -> None:
     losses = [line["model_loss"] for line in trained.history]
     assert len(losses) == 2
     assert losses[-1][0] != losses[-1][1], "each has its own"
+    shared, first, second = (
+        jax.tree_util.tree_leaves(model)[0]
+        for model in (ensemble(), *(own.model for own in trained.worlds if own is not None))
+    )
+    assert shared.shape == first.shape == second.shape
+    assert len({weights.tobytes() for weights in map(np.asarray, (shared, first, second))}) == 3
     assert (tmp_path / "cloned" / "metrics.jsonl").exists()
     (light,) = (tmp_path / "light").iterdir()
     assert any("ensemble" in name for name in load_file(light)), "the model travels with a light checkpoint"

@@ -40,12 +40,12 @@ def test_a_true_model_has_no_error_and_no_penalty_and_a_wrong_one_has() -> None:
     make = lambda key: SAC.init(config, Statistics.of(log), *bounds, key=key)  # noqa: E731
     sacs = eqx.filter_vmap(make)(jax.random.split(jax.random.key(0), 2))
     cost = lambda obs, action, following: -(following[2] ** 2)  # noqa: E731
-    found = {}
-    for off in (0.0, 3.0):
-        threshold = Threshold(jnp.zeros(2))  # half of all speeds are above it
-        world = World(TruePendulum(off), cost, threshold=threshold, count=2)
-        found[off] = diagnose(sacs, world, task, log, seeds=2, episodes=1)
-    right, wrong = found[0.0], found[3.0]
+    threshold = Threshold(jnp.zeros(2))  # half of all speeds are above it
+    exact, off = (World(TruePendulum(off), cost, threshold=threshold, count=2) for off in (0.0, 3.0))
+    right, wrong, mixed = (
+        diagnose(sacs, worlds, task, log, episodes=1) for worlds in ((exact, exact), (off, off), (exact, off))
+    )
+    assert mixed["error"] == [right["error"][0], wrong["error"][1]], "every seed in its own world"
     assert max(right["error"] + right["held_out_error"]) < 1e-3
     assert min(wrong["held_out_error"]) > 1.0, "every other sample is off by 3"
     # Sampled actions leave some spread of values even where members agree.

@@ -51,6 +51,10 @@ class Adversarial:
         """Before the first step."""
         return Adversary(ensemble, begin(optax.adam(self.rate), ensemble.members))
 
+    def world(self, adversary: Adversary, world: World) -> World:
+        """The world as this model has it."""
+        return eqx.tree_at(lambda w: w.model, world, frozen(adversary.ensemble))
+
     def __call__(
         self, agent: Agent, data: Batch, world: World, *, key: PRNGKeyArray
     ) -> tuple[Agent, World, dict[str, Array]]:
@@ -89,8 +93,7 @@ class Adversarial:
         numbered = (jnp.arange(self.updates), jax.random.split(loop_key, self.updates))
         (arrays, _), fits = jax.lax.scan(body, first, numbered)
         adversary: Adversary = eqx.combine(arrays, static)
-        world = eqx.tree_at(lambda w: w.model, world, frozen(adversary.ensemble))
-        return replace(agent, model=adversary), world, {"model_loss": fits.mean()}
+        return replace(agent, model=adversary), self.world(adversary, world), {"model_loss": fits.mean()}
 
     def play(
         self,

@@ -7,6 +7,8 @@ the finished policy in the environment, with held-out data beside it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -30,18 +32,18 @@ _ROWS = 1000
 
 
 def diagnose(
-    learners: Learner, world: World | None, task: Task, holdout: Transitions, *, seeds: int, episodes: int
+    learners: Learner, worlds: Sequence[World | None], task: Task, holdout: Transitions, *, episodes: int
 ) -> dict[str, list[float]]:
-    """The numbers, each with one value for every seed; without a world only the values."""
+    """The numbers, each with one value for every seed; each seed has its world, without one only values."""
     measure = eqx.filter_jit(_measure)
     held = Batch.of(holdout).draw(_ROWS, key=jax.random.key(0))
-    each: list[Learner] = [take_members(learners, i) for i in range(seeds)]
+    each: list[Learner] = [take_members(learners, i) for i in range(len(worlds))]
     found: dict[str, list[float]] = {}
     with Pool() as pool:
         visited = run_episodes(
             task, [numpy_policy(learner.actor) for learner in each], episodes=episodes, seed=11, pool=pool
         )
-    for learner, rows in zip(each, visited, strict=True):
+    for learner, world, rows in zip(each, worlds, visited, strict=True):
         settled, returns = _settled(rows, learner.config.discount)
         chosen = np.random.default_rng(0).choice(settled, _ROWS)
         batch = Batch(*(jnp.asarray(rows[name][chosen]) for name in Batch.__annotations__))

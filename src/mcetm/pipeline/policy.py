@@ -62,6 +62,8 @@ class Trained:
     """Critics and all, where there are some."""
     reward_scale: float = 1.0
     """What the rewards were multiplied by, and so the values."""
+    worlds: tuple[World | None, ...] = ()
+    """What each seed imagined in at the end: its own where seeds change their models, the shared one else."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,8 @@ class Stage:
     reward_scale: float
     chunk: int
     """Updates between generations."""
+    world_of: Callable[[Any], World | None]
+    """The world that an agent with this model of its own imagines in."""
 
     def fit(self, agents: Agent, *, steps: int | None = None, **more: Any) -> Fit:
         """Train agents, for all the steps of the stage if not told otherwise."""
@@ -131,6 +135,9 @@ def make_stage(
         # Every agent has its own stream of random numbers.
         return over_seeds(lambda a, d: learn(a, d, algorithm, config.rollout, turn=turn))(state, data)
 
+    def world_of(model: Any) -> World | None:
+        return world if adversarial is None or world is None else adversarial.world(model, world)
+
     between = over_seeds(lambda agent, data: refresh(agent, data, config.rollout, adversarial))
     return Stage(
         algorithm,
@@ -142,6 +149,7 @@ def make_stage(
         None if world is None else between,
         scale,
         config.rollout.every,
+        world_of,
     )
 
 
@@ -183,7 +191,9 @@ def train_policies(
             label=label,
             watch=("q", "target", "return"),
         )
-    return Trained(result.state.learner.actor, result.history, result.state.learner, stage.reward_scale)
+    learner, model = result.state.learner, result.state.model
+    worlds = tuple(stage.world_of(take_members(model, i)) for i in range(len(seeds)))
+    return Trained(learner.actor, result.history, learner, stage.reward_scale, worlds)
 
 
 def _state_memory(gigabytes: float, config: RolloutConfig, label: str) -> None:

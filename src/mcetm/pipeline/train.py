@@ -129,9 +129,7 @@ def run_training(folder: Path, config: TrainConfig, log: Transitions | None = No
                 found = tuple(mean_returns(trained.actors, task, config.policy.episodes, config.seeds))
                 if trained.learner is not None:
                     episodes = config.policy.episodes
-                    diagnosis = diagnose(
-                        trained.learner, world, task, holdout, seeds=config.seeds, episodes=episodes
-                    )
+                    diagnosis = diagnose(trained.learner, trained.worlds, task, holdout, episodes=episodes)
                     diagnosis["q"] = [value / trained.reward_scale for value in diagnosis["q"]]
         outcomes.append(Outcome(name, found, trained.history, diagnosis))
     run = Run(folder, config, float(log.episode_returns.mean()), tuple(outcomes), models, task)
