@@ -40,7 +40,10 @@ PUBLISHED: dict[str, dict[str, float]] = {
 """Normalised scores as MC-ETM's paper has them, on D4RL's own data; they measured EMPO's.
 
 IQL is not in that table: its own paper's."""
-CURVE = ("step", "return", "q", "target", "spread", "uncertainty", "truncated", "temperature", "entropy")
+CURVE = (
+    *("step", "return", "q", "target", "spread", "uncertainty", "truncated", "temperature", "entropy"),
+    "model_loss",
+)
 ROLLOUTS = ("rollout_length", "rollout_truncated", "rollout_terminated", "rollout_reward")
 
 

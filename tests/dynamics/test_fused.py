@@ -71,7 +71,7 @@ def _draw(model: EnergyEnsemble, obs: jax.Array, action: jax.Array, key: jax.Arr
     return fused.draw(model, obs, action, noise, keys, chains.sample)
 
 
-CASES = [("plain", "next_obs", 0), ("plain", "change", 2), ("anchored", "change", 0), ("latent", "change", 0)]
+CASES = [("plain", "next_obs", 0), ("plain", "boxed", 2), ("anchored", "change", 0), ("latent", "change", 0)]
 
 
 @pytest.mark.parametrize(("kind", "variable", "trunk"), CASES)

@@ -1,5 +1,7 @@
 """Where rivals come from: bounded chains, known densities, other rows, and the space they live in."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -121,3 +123,10 @@ def test_standard_chains_come_to_the_data_where_changes_have_long_tails() -> Non
 
     assert distance(STANDARD.variable) < 0.1
     assert distance("change") > 1.0
+
+
+def test_what_never_changes_stays_in_the_box() -> None:
+    still = replace(LOG, next_obs=np.concatenate([LOG.obs[:, :1], LOG.next_obs[:, 1:]], axis=1))
+    box = Space.of(still, "boxed").box
+    assert float(box.high[0]) < 1e-5
+    np.testing.assert_allclose(box.high[1:], 1.1, rtol=1e-6)

@@ -18,7 +18,7 @@ from mcetm.dynamics import (
     Space,
     Threshold,
 )
-from mcetm.studies.rivals import RivalsConfig, prolonged, scaled_down
+from mcetm.studies.rivals import RivalsConfig, scaled_down
 
 SHORT = Langevin(steps=2)
 
@@ -36,10 +36,8 @@ def untrained(log: Transitions, members: int = 2) -> tuple[GaussianEnsemble, Ene
 
 def tiny_rivals() -> RivalsConfig:
     """Every model of a comparison at a size that is trained in no time."""
-    gaussian = GaussianConfig(members=2, elites=2, width=8, depth=1, steps=20, batch_size=16)
     rivals = RivalsConfig(
-        gaussian=gaussian,
-        longer=prolonged(gaussian),
+        gaussian=GaussianConfig(members=2, elites=2, width=8, depth=1, steps=20, batch_size=16),
         mlp=GaussianConfig(members=1, elites=1, width=8, depth=1, steps=20, batch_size=16, squared=True),
         autoencoder=AutoencoderConfig(latent_dim=2, width=8, depth=1, steps=20, batch_size=16),
         diffusion=DiffusionConfig(width=8, depth=1, steps=20, batch_size=16, sampler_steps=3),

@@ -138,12 +138,16 @@ def test_the_ensembles_prediction_is_the_mean_of_its_members(rivals: Rivals) -> 
     np.testing.assert_allclose(own.mean(axis=0), one.predict(obs, action, key), rtol=1e-4, atol=1e-5)
 
 
+def test_the_longer_ensemble_is_the_same_after_thrice_the_steps(rivals: Rivals) -> None:
+    steps = [trained.history[-1]["step"] for trained in (rivals.gaussian, rivals.longer)]
+    assert steps == [rivals.config.gaussian.steps, 3 * rivals.config.gaussian.steps]
+    assert rival(rivals, "longer").name == MODELS["longer"]
+
+
 def test_presets_know_the_tasks() -> None:
     assert set(get_args(Model)) == set(MODELS)
     for name, rivals in RIVALS.items():
         assert [rivals(task).autoencoder.latent_dim for task in TASKS] == [5, 10, 10], name
-        found = rivals("hopper")
-        assert found.longer == replace(found.gaussian, steps=3 * found.gaussian.steps)
     assert RIVALS["paper"]("hopper").plain.steps == 100_000
     with pytest.raises(UserError, match="10 transitions is too small"):
         Logs(10)

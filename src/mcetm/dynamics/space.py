@@ -33,18 +33,16 @@ class Space(eqx.Module):
     @classmethod
     def of(cls, train: Transitions, variable: Variable = "next_obs", margin: float = 0.1) -> Space:
         """Scale and box of a log; the box leaves some room around the data."""
-        statistics = Statistics.of(train)
-        if variable == "next_obs":
-            normalizer, values = statistics.obs, train.next_obs
-        else:
-            normalizer, values = statistics.change, train.next_obs - train.obs
+        statistics, change = Statistics.of(train), train.next_obs - train.obs
         if variable == "boxed":
-            largest = np.abs(values).max(axis=0)
-            normalizer = Normalizer(np.zeros_like(largest), np.where(largest < FLOOR, 1.0, largest))
-            high = np.full_like(largest, 1.0 + margin)
+            largest = np.abs(change).max(axis=0)
+            constant = largest < FLOOR
+            normalizer = Normalizer(np.zeros_like(largest), np.where(constant, 1.0, largest))
+            high = np.where(constant, FLOOR, 1.0 + margin).astype(np.float32)  # what never changes stays
             low = -high
         else:
-            scaled = normalizer.normalize(values)
+            normalizer = statistics.obs if variable == "next_obs" else statistics.change
+            scaled = normalizer.normalize(train.next_obs if variable == "next_obs" else change)
             low, high = scaled.min(axis=0), scaled.max(axis=0)
             room = margin * np.maximum(high - low, 1e-3)
             low, high = low - room, high + room

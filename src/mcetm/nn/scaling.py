@@ -28,7 +28,7 @@ class Moments(Protocol):
 
 
 class Scaling(eqx.Module):
-    """An affine map between raw units and mean 0, spread 1.
+    """An affine map between raw units and those of a network, mostly mean 0 and spread 1.
 
     It travels with the model that was trained under it; `stop_gradient` keeps optimisers off it.
     """

@@ -163,7 +163,11 @@ def _job(
         log = collect_recipe(recipe, steps=config.transitions)
     task = get_task(recipe.task)
     # Of a piece nothing depends on how many seeds there are.
-    setting = {"config": {**asdict(config), "seeds": None}, "data": log.checksum}
+    setting = {
+        "config": {**asdict(config), "seeds": None},
+        "rival": asdict(prolonged(config.models.gaussian)),
+        "data": log.checksum,
+    }
 
     def parts(s: int) -> _Parts:
         train, held = log.split(config.holdout, seed=s)
@@ -180,8 +184,7 @@ def _train(
     models, kind = config.models, config.models.energy.kind
     inference = models.inference or (REFINE if kind == "anchored" else InferenceConfig())
     chosen: dict[str, Any] = {kind: models.energy, f"{kind}_inference": inference}
-    regressors = {"gaussian": models.gaussian, "longer": prolonged(models.gaussian)}
-    rivals = RivalsConfig(**regressors, autoencoder=models.autoencoder, **chosen)
+    rivals = RivalsConfig(gaussian=models.gaussian, autoencoder=models.autoencoder, **chosen)
     train_key, calibration_key = jax.random.split(jax.random.key(s))
     support_key = jax.random.fold_in(train_key, 0)
     trained = Rivals(train, known, rivals, key=train_key)

@@ -15,7 +15,7 @@ from mcetm.envs.recipes import collect_recipe, dataset_path
 from mcetm.envs.sources import load_dataset
 from mcetm.errors import UserError
 from mcetm.pipeline.presets import make_config
-from mcetm.studies.rivals import NAMES, RivalsConfig, prolonged
+from mcetm.studies.rivals import NAMES, RivalsConfig
 from mcetm.tasks.datasets import RECIPES
 
 TaskName = Literal["hopper", "walker2d", "halfcheetah"]
@@ -106,7 +106,6 @@ def _full(energy_steps: int) -> Callable[[str], RivalsConfig]:
         assert fast.inference is not None  # noqa: S101
         return RivalsConfig(
             gaussian=fast.gaussian,
-            longer=prolonged(fast.gaussian),
             mlp=_plain_mlp(fast.gaussian),
             autoencoder=paper.autoencoder,
             standard=replace(STANDARD, steps=energy_steps),
@@ -140,7 +139,6 @@ def _quick(task: str) -> RivalsConfig:
     return replace(
         full,
         gaussian=gaussian,
-        longer=prolonged(gaussian),
         mlp=_plain_mlp(gaussian),
         autoencoder=AutoencoderConfig(
             latent_dim=full.autoencoder.latent_dim, width=64, depth=2, steps=1000, batch_size=256
