@@ -33,7 +33,7 @@ class Space(eqx.Module):
     @classmethod
     def of(cls, train: Transitions, variable: Variable = "next_obs", margin: float = 0.1) -> Space:
         """Scale and box of a log; the box leaves some room around the data."""
-        statistics, change = Statistics.of(train), train.next_obs - train.obs
+        change = train.next_obs - train.obs
         if variable == "boxed":
             largest = np.abs(change).max(axis=0)
             constant = largest < FLOOR
@@ -41,6 +41,7 @@ class Space(eqx.Module):
             high = np.where(constant, FLOOR, 1.0 + margin).astype(np.float32)  # what never changes stays
             low = -high
         else:
+            statistics = Statistics.of(train)
             normalizer = statistics.obs if variable == "next_obs" else statistics.change
             scaled = normalizer.normalize(train.next_obs if variable == "next_obs" else change)
             low, high = scaled.min(axis=0), scaled.max(axis=0)
