@@ -62,15 +62,13 @@ def at_means(members: AnchoredEnergy, obs: jax.Array) -> tuple[jax.Array, ...]:
 
 
 @pytest.mark.parametrize("count", [1, 4])
-def test_a_pinned_energy_is_the_total_spread_at_its_anchors_mean(count: int) -> None:
+def test_a_pinned_energy_is_the_expected_error_at_its_anchors_mean(count: int) -> None:
     far = jnp.array([100.0, -100.0])  # where untrained anchors do not agree
     found = (np.asarray(part, np.float64) for part in at_means(anchored(count), far))
     means, stds, energies, levels = found
     apart = means.var(axis=0, ddof=1) if count > 1 else 0.0
-    log_total = 0.5 * np.log(stds**2 + apart).sum(axis=1)
-    # But for a constant of the units, the same for all.
-    constant = 0.5 * len(far) * np.log(2 * np.pi) - np.log(np.asarray(STATISTICS.change.std)).sum()
-    np.testing.assert_allclose(levels - log_total, constant, atol=1e-3)
+    expected = np.sqrt(((stds**2 + apart) / np.asarray(STATISTICS.change.std) ** 2).mean(axis=1))
+    np.testing.assert_allclose(levels, len(far) * np.log(expected), atol=1e-3)
     assert np.abs(energies - levels).min() > 0.1
 
 
@@ -110,7 +108,8 @@ def test_support_tells_pairs_of_the_log_from_others(support: Support) -> None:
         (far, known.action, 0.99),
     ):
         assert auroc(on, np.asarray(v(jnp.asarray(obs, jnp.float32), jnp.asarray(action)))) > least
-    assert np.abs(np.asarray(v(jnp.asarray(1e3 * far, jnp.float32), jnp.asarray(known.action)))).max() <= 10.0
+    farthest = np.asarray(v(jnp.asarray(1e3 * far, jnp.float32), jnp.asarray(known.action)))
+    assert np.abs(farthest).max() <= SMALL.weight * SMALL.most
 
 
 @eqx.filter_jit
@@ -119,6 +118,16 @@ def asked(model: EnergyEnsemble) -> tuple[jax.Array, ...]:
     drawn = model.samples(OBS, ACTION, 4, key=key)
     predicted, lowest = model.predict(OBS, ACTION, key=key), model.minimum(OBS, ACTION, key=key)
     return drawn.next_obs, predicted, drawn.energy, model.energy(OBS, ACTION, OBS), lowest
+
+
+def test_the_expected_error_is_the_energy_in_its_own_units(support: Support) -> None:
+    none = replace(support, weight=0.0)
+    still = replace(REFINE, ambient=replace(REFINE.ambient, steps=0))
+    model = EnergyEnsemble(anchored(4), Space.of(LOG), config=still, support=none)
+    means, stds, *_ = (np.asarray(part, np.float64) for part in at_means(model.members, OBS))
+    total = (stds**2 + means.var(axis=0, ddof=1)) / np.asarray(STATISTICS.change.std) ** 2
+    found = float(model.expected_error(OBS, ACTION, key=jax.random.key(0)))
+    assert found == pytest.approx(np.exp(np.log(np.sqrt(total.mean(axis=1))).mean()), rel=1e-3)
 
 
 def test_chains_do_not_feel_it_and_energies_do(support: Support) -> None:

@@ -55,6 +55,7 @@ def test_scores_are_what_they_are_called(log: Transitions, subject: Subject) -> 
     stds = np.asarray(eqx.filter_vmap(lambda m: m.unit(obs, action))(subject.energy.members))
     least = np.log(np.sqrt(2 * np.pi) * stds / np.asarray(Statistics.of(log).change.std)).sum(axis=1)
     assert scores["MC-ETM energy"] == pytest.approx((least - [1.0, 2.0]).mean(), rel=1e-3)
+    assert scores["MC-ETM expected error"] == pytest.approx(np.exp(least.mean() / len(obs)), rel=1e-3)
     # At the end of the chain that predicts, which begins at the mean and has nowhere lower to go.
     assert scores["MC-ETM terminal energy"] == pytest.approx(scores["MC-ETM energy"], abs=1e-3)
     np.testing.assert_allclose(found["truncated"]["minimum"], (margin > 0).mean())

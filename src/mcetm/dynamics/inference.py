@@ -144,6 +144,16 @@ class EnergyEnsemble(eqx.Module):
         """Each member's energy where its own prediction is: at the end of a chain without noise."""
         return self._settle(obs, action, key=key)[1] + self._offset(obs, action)
 
+    def expected_error(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
+    ) -> Float[Array, ""]:
+        """The energy in the units of an error: root mean square over components, in spreads of the changes.
+
+        exp(E/D) with the mean minimum of the members, which means so much for anchored energies with a
+        support: their level is D times the log of an error.
+        """
+        return jnp.exp(self.minimum(obs, action, key=key).mean() / obs.shape[0])
+
     def _settle(
         self, obs: Array, action: Array, *, key: PRNGKeyArray
     ) -> tuple[Float[Array, "members obs"], Float[Array, " members"]]:

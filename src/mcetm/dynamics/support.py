@@ -1,10 +1,10 @@
 """What an energy cannot learn from next states: whether (s, a) itself is known.
 
 Ranking rivals of the same (s, a) leaves a term c(s, a) of every energy free. Here it is chosen so that the
-level of the energy means something: an anchored energy has, at its anchor's mean, the log of the *total*
-spread, members' disagreement included; and all energies take w · v(s, a), with v the log-odds that a pair is
-not of the log, learned against pairs of the log moved a little or a lot. No chain feels c, since it does not
-depend on s'.
+level of the energy means something: an anchored energy has, at its anchor's mean, D times the log of the
+error to expect, members' disagreement included; and all energies take w · v(s, a), with v the log-odds that a
+pair is not of the log, learned against pairs of the log moved a little or a lot. No chain feels c, since it
+does not depend on s'.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from mcetm.training.optimise import adam, begin, descend
 class SupportConfig:
     """How the support of a log is learned, and how much of it energies take."""
 
-    weight: float = 2.0
+    weight: float = 3.0
     """w."""
     most: float = 5.0
     """|v| at most: far from the log the odds grow without bound and without meaning."""
@@ -72,10 +72,11 @@ class Support(eqx.Module):
 def pinned(
     members: Energy, obs: Float[Array, " obs"], action: Float[Array, " action"]
 ) -> Float[Array, " members"]:
-    """What takes anchored energies, at their anchors' means, to the log of the total spread √(σ² + d²).
+    """What takes anchored energies, at their anchors' means, to D log ε; 0 for energies without anchors.
 
-    −U(s, a, μ), the level that ranking has left to U, and ½ Σ log(1 + d²/σ²) with d² the variance of the
-    anchors' means around each other. 0 for energies without anchors.
+    ε is the error that the ensemble expects: the root mean square over the D components of √(σ² + d²), with
+    d² the variance of the anchors' means around each other, in units of the changes' spread. Ranking has left
+    U a level of its own, which goes.
     """
     count = member_count(members)
     if not isinstance(members, AnchoredEnergy):
@@ -83,11 +84,12 @@ def pinned(
 
     def at_mean(member: AnchoredEnergy) -> tuple[Array, Array, Array]:
         mean, std = member.anchor.predict(obs, action)
-        return mean, std, member(obs, action, mean) - member.anchor.energy(obs, action, mean)
+        unit = member.anchor.change_scale.std
+        return mean / unit, std / unit, member(obs, action, mean)
 
-    means, stds, levels = eqx.filter_vmap(at_mean)(members)
+    means, stds, energies = eqx.filter_vmap(at_mean)(members)
     apart = means.var(axis=0, ddof=1) if count > 1 else jnp.zeros_like(obs)
-    return 0.5 * jnp.log1p(apart / stds**2).sum(axis=-1) - levels
+    return 0.5 * obs.shape[0] * jnp.log((stds**2 + apart).mean(axis=-1)) - energies
 
 
 def moved(

@@ -21,6 +21,7 @@ from mcetm.studies.batched import in_batches
 MODELS = ("MC-ETM", "Gaussian ensemble")
 SCORES = {
     "MC-ETM energy": "MC-ETM",
+    "MC-ETM expected error": "MC-ETM",
     "MC-ETM terminal energy": "MC-ETM",
     "MC-ETM member spread": "MC-ETM",
     "MC-ETM Q-penalty": "MC-ETM",
@@ -101,6 +102,7 @@ class Subject(eqx.Module):
         return {
             "scores": {
                 "MC-ETM energy": lowest.mean(),
+                "MC-ETM expected error": self.energy.expected_error(obs, action, key=point_key),
                 "MC-ETM terminal energy": terminal.mean(),
                 "MC-ETM member spread": jnp.sqrt((drawn.epistemic / self.change**2).mean()),
                 "MC-ETM Q-penalty": self._value_spread(drawn, key=value_key),
