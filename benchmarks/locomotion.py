@@ -2,14 +2,15 @@
 
     python benchmarks/locomotion.py hopper [--algos mcetm mobile mopo ...] [--set SETTING=VALUE ...]
 
-One run folder for each algorithm under `runs/`, so that a stopped benchmark goes on where it was; the models
-are shared. Results are added to `benchmarks/results/locomotion-TASK.json`, each with its commit;
-`curves.py` draws them.
+One run folder for each algorithm under `runs/`, so that a stopped benchmark goes on where it was; models that
+another run there has finished are shared. Results are added to `benchmarks/results/locomotion-TASK.json`,
+each with its commit; `curves.py` draws them. All systems at once: `together.py` and `queues/locomotion.txt`.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import time
 from pathlib import Path
@@ -61,7 +62,6 @@ def main() -> None:
     given = parser.parse_args()
     dataset = given.dataset or f"{given.task}-medium"
     log = load_dataset(dataset)
-    first = given.runs / f"{given.task}-medium-mcetm-{given.name}"
     path = given.out / f"locomotion-{given.task}.json"
     given.out.mkdir(parents=True, exist_ok=True)
     # A variant stands beside the algorithm as it is; where models come from does not make one.
@@ -69,10 +69,10 @@ def main() -> None:
     found: dict[str, Any] = {}
     for algo in given.algos:
         folder = given.runs / f"{given.task}-medium-{algo}-{given.name}"
-        earlier = None if folder == first else str(first.resolve())
+        earlier = _models(given.runs, f"{given.task}-medium", algo, given.name)
         config = changed(make_config("fast", dataset=dataset, algo=algo, seeds=given.seeds), given.set)
-        if earlier is not None and (first / "models").is_dir():
-            config = changed(config, [f"models_from={json.dumps(earlier)}"])
+        if earlier is not None and config.models_from is None:
+            config = changed(config, [f"models_from={json.dumps(str(earlier.resolve()))}"])
         start_run(config, folder)
         began = time.perf_counter()
         run = run_training(folder, config, log)
@@ -93,13 +93,30 @@ def main() -> None:
             "device": jax.devices()[0].device_kind,
             **about,
         }
-        kept = json.loads(path.read_text())["algorithms"] if path.exists() else {}
-        path.write_text(json.dumps({**content, "algorithms": {**kept, **found}}, indent=1) + "\n")
+        with path.with_suffix(".lock").open("w") as lock:  # others may be at the same task
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            kept = json.loads(path.read_text())["algorithms"] if path.exists() else {}
+            path.write_text(json.dumps({**content, "algorithms": {**kept, **found}}, indent=1) + "\n")
     for name, result in found.items():
         print(f"{name:8s} {result['score']:6.1f} ± {result['score_std']:.1f}", end="  ")
         print(f"published {result['published']}  {result['seconds']:.0f} s  {result['scores']}")
         diagnosis = result["diagnosis"] or {}  # cloning has no values to look at
         print("   ", {key: np.round(values, 4).tolist() for key, values in diagnosis.items()})
+
+
+def _models(runs: Path, dataset: str, algo: str, name: str) -> Path | None:
+    """A run whose models this algorithm can have: the same energy, or the same regressor."""
+    needs = ALGORITHMS[algo].needs
+    if needs == "log":
+        return None
+    makers = [algo.split("-")[0]] if needs == "energy" else ["mcetm", "empo"]
+    for maker in makers:
+        folder = runs / f"{dataset}-{maker}-{name}"
+        seconds = folder / "seconds.json"
+        over = json.loads(seconds.read_text()) if maker != algo and seconds.exists() else {}
+        if ("energy" if needs == "energy" else "reward") in over:
+            return folder
+    return None
 
 
 def _score(task: str, value: float) -> float:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import mcetm
+from mcetm.versions import version_of
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -29,6 +30,11 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 def test_the_version_is_stated_once() -> None:
     assert mcetm.__version__ == PROJECT["version"]
     assert f"## {PROJECT['version']}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_a_package_that_is_not_installed_has_no_version_and_does_no_harm() -> None:
+    assert version_of("numpy")[0].isdigit()
+    assert version_of("not-a-package-of-this-world") == "uninstalled"
 
 
 def test_importing_the_package_imports_nothing_heavy() -> None:

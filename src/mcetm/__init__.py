@@ -45,9 +45,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib.metadata import version
+        from mcetm.versions import version_of
 
-        return version("mcetm")
+        return version_of("mcetm")
     for home, names in _HOMES.items():
         if name in names:
             return getattr(importlib.import_module(f"mcetm.{home}"), name)

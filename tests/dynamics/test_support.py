@@ -123,8 +123,9 @@ def asked(model: EnergyEnsemble) -> tuple[jax.Array, ...]:
 def test_the_expected_error_is_the_energy_in_its_own_units(support: Support) -> None:
     none = replace(support, weight=0.0)
     still = replace(REFINE, ambient=replace(REFINE.ambient, steps=0))
-    model = EnergyEnsemble(anchored(4), Space.of(LOG), config=still, support=none)
-    means, stds, *_ = (np.asarray(part, np.float64) for part in at_means(model.members, OBS))
+    members = anchored(4)
+    model = EnergyEnsemble(members, Space.of(LOG), config=still, support=none)
+    means, stds, *_ = (np.asarray(part, np.float64) for part in at_means(members, OBS))
     total = (stds**2 + means.var(axis=0, ddof=1)) / np.asarray(STATISTICS.change.std) ** 2
     found = float(model.expected_error(OBS, ACTION, key=jax.random.key(0)))
     assert found == pytest.approx(np.exp(np.log(np.sqrt(total.mean(axis=1))).mean()), rel=1e-3)

@@ -61,9 +61,9 @@ def _prepare() -> None:
 
 def _run(arguments: list[str]) -> int:
     if arguments in (["--version"], ["-V"]):
-        from importlib.metadata import version
+        from mcetm.versions import version_of
 
-        print(f"mcetm {version('mcetm')}")
+        print(f"mcetm {version_of('mcetm')}")
         return 0
     import tyro
 

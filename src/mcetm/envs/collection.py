@@ -13,7 +13,6 @@ import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from mcetm.envs.simulator import Simulator
 from mcetm.errors import UserError
 from mcetm.tasks.policy import Policy
 from mcetm.tasks.registry import Task
+from mcetm.versions import version_of
 
 _LANES = 8
 """Environments per block: enough to make the policy's matrix products worth their call."""
@@ -89,7 +89,7 @@ def collect_shares(
                 }
                 for share in shares
             ],
-            "versions": {name: version(name) for name in ("mcetm", "gymnasium", "mujoco", "numpy")},
+            "versions": {name: version_of(name) for name in ("mcetm", "gymnasium", "mujoco", "numpy")},
             **({"note": note} if note else {}),
         },
     )

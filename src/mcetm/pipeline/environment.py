@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import platform
 import subprocess
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from mcetm.envs.collection import available_cores
 from mcetm.processor import processor_name
+from mcetm.versions import version_of
 
 _PACKAGES = ("mcetm", "jax", "equinox", "optax", "numpy", "h5py", "gymnasium", "mujoco")
 
@@ -28,7 +28,7 @@ def describe_host() -> dict[str, Any]:
         "processor": processor_name(),
         "platform": platform.platform(),
         "python": platform.python_version(),
-        "versions": {name: version(name) for name in _PACKAGES},
+        "versions": {name: version_of(name) for name in _PACKAGES},
         "commit": _commit(),
     }
 

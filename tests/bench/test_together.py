@@ -1,0 +1,66 @@
+"""The list of commands on one device: order, waiting, failing, stopping."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def together() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("together", BENCHMARKS / "together.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["together"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def started(together: ModuleType, folder: Path, *lines: str, most: int = 2, seconds: float = 60.0) -> int:
+    path = folder / "list.txt"
+    path.write_text("\n".join(["# a comment", "", *lines]))
+    return together.run(together.read(path), folder / "logs", most=most, seconds=seconds)
+
+
+def test_a_command_waits_for_a_stage_of_another(together: ModuleType, tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    stages = tmp_path / "seconds.json"
+    later = f"{stages}:reward => echo later >> {seen}"
+    first = f"echo first >> {seen}; sleep 1; echo '{{\"reward\": 1}}' > {stages}"
+    assert started(together, tmp_path, later, first) == 0
+    assert seen.read_text().split() == ["first", "later"]
+
+
+def test_nothing_follows_a_first_command_that_fails(
+    together: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    touched = tmp_path / "touched"
+    assert started(together, tmp_path, "echo it is broken; exit 3", f"touch {touched}", most=1) == 1
+    assert not touched.exists()
+    assert "it is broken" in capsys.readouterr().out
+    # One that fails later is counted, and the others go on.
+    assert started(together, tmp_path, "true", "exit 3", f"touch {touched}", most=1) == 1
+    assert touched.exists()
+
+
+def test_time_ends_what_runs_and_who_waits_in_vain_is_not_waited_for(
+    together: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert started(together, tmp_path, "sleep 60", f"{tmp_path}/none.json:never => true", seconds=1.0) == 2
+    assert "stopped after" in capsys.readouterr().out
+    assert started(together, tmp_path, f"{tmp_path}/none.json:never => true") == 1
+    assert "not started" in capsys.readouterr().out
+
+
+def test_the_list_of_the_table_has_every_system_on_every_task(together: ModuleType) -> None:
+    from mcetm.pipeline.algorithms import ALGORITHMS
+
+    jobs = together.read(BENCHMARKS / "queues" / "locomotion.txt")
+    found = {tuple(job.command.split()[2::2]) for job in jobs}
+    assert found == {(task, algo) for task in ("hopper", "halfcheetah", "walker2d") for algo in ALGORITHMS}
+    assert len(found) == len(jobs)
