@@ -66,6 +66,8 @@ def test_scores_are_what_they_are_called(log: Transitions, subject: Subject) -> 
     means, stds = (np.asarray(x) for x in subject.regressor.predict(obs, action))
     logs = np.log(stds / np.asarray(subject.change))
     assert scores["Gaussian log-std"] == pytest.approx(logs.mean(), abs=1e-4)
+    total = ((stds**2).mean(axis=0) + means.var(axis=0, ddof=1)) / np.asarray(subject.change) ** 2
+    assert scores["Gaussian total spread"] == pytest.approx(np.sqrt(total.mean()), rel=1e-3)
     assert scores["max-aleatoric (MOPO)"] == pytest.approx(np.linalg.norm(stds, axis=1).max(), rel=1e-4)
     apart = np.linalg.norm((means[0] - means[1]) / np.asarray(subject.change))
     assert scores["ensemble disagreement"] == pytest.approx(apart, rel=1e-3)

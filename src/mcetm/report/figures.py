@@ -25,6 +25,7 @@ STYLES: tuple[dict[str, Any], ...] = (
     {"color": "#44AA99", "linestyle": "--", "marker": "h"},
     {"color": "#999999", "linestyle": ":", "marker": "."},
     {"color": "#332288", "linestyle": "-.", "marker": "<"},
+    {"color": "#117733", "linestyle": "--", "marker": ">"},
 )
 
 _LOOK: dict[Any, Any] = {

@@ -26,6 +26,7 @@ SCORES = {
     "MC-ETM member spread": "MC-ETM",
     "MC-ETM Q-penalty": "MC-ETM",
     "Gaussian log-std": "Gaussian ensemble",
+    "Gaussian total spread": "Gaussian ensemble",
     "ensemble disagreement": "Gaussian ensemble",
     "max-aleatoric (MOPO)": "Gaussian ensemble",
     "Q-dispersion (MOBILE)": "Gaussian ensemble",
@@ -107,6 +108,9 @@ class Subject(eqx.Module):
                 "MC-ETM member spread": jnp.sqrt((drawn.epistemic / self.change**2).mean()),
                 "MC-ETM Q-penalty": self._value_spread(drawn, key=value_key),
                 "Gaussian log-std": jnp.log(stds / self.change).mean(),
+                "Gaussian total spread": jnp.sqrt(
+                    (((stds**2).mean(axis=0) + means.var(axis=0, ddof=1)) / self.change**2).mean()
+                ),
                 "ensemble disagreement": Disagreement(self.regressor).apart(obs, action),
                 "max-aleatoric (MOPO)": jnp.linalg.norm(self.regressor.spread(obs, action), axis=-1).max(),
                 "Q-dispersion (MOBILE)": self._value_spread(imagined, key=value_key),

@@ -165,7 +165,7 @@ def _job(
     # Of a piece nothing depends on how many seeds there are.
     setting = {
         "config": {**asdict(config), "seeds": None},
-        "rival": asdict(prolonged(config.models.gaussian)),
+        "rival": asdict(prolonged(config.models.gaussian, config.longer)),
         "data": log.checksum,
     }
 
@@ -184,7 +184,8 @@ def _train(
     models, kind = config.models, config.models.energy.kind
     inference = models.inference or (REFINE if kind == "anchored" else InferenceConfig())
     chosen: dict[str, Any] = {kind: models.energy, f"{kind}_inference": inference}
-    rivals = RivalsConfig(gaussian=models.gaussian, autoencoder=models.autoencoder, **chosen)
+    chosen |= {"gaussian": models.gaussian, "autoencoder": models.autoencoder, "longer": config.longer}
+    rivals = RivalsConfig(**chosen)
     train_key, calibration_key = jax.random.split(jax.random.key(s))
     support_key = jax.random.fold_in(train_key, 0)
     trained = Rivals(train, known, rivals, key=train_key)

@@ -38,12 +38,9 @@ from mcetm.nn.members import member_count, take_members
 Draw = Callable[[Float[Array, " obs"], Float[Array, " action"], PRNGKeyArray], Float[Array, " obs"]]
 
 
-def prolonged(config: GaussianConfig) -> GaussianConfig:
-    """As much training as an anchored energy has had when it is done, or more.
-
-    On a GPU, with the settings of `fast`, anchor and energies together take 2.5 times as long as the anchor.
-    """
-    return replace(config, steps=3 * config.steps)
+def prolonged(config: GaussianConfig, factor: float) -> GaussianConfig:
+    """As much training as an anchored energy has had when it is done."""
+    return replace(config, steps=round(factor * config.steps))
 
 
 @dataclass(frozen=True)
@@ -51,6 +48,9 @@ class RivalsConfig:
     """The settings of every model of a comparison."""
 
     gaussian: GaussianConfig = field(default_factory=GaussianConfig)
+    longer: float = 3.0
+    """Steps of the longer ensemble in those of the regressor. On a GPU, with the settings of `fast`, anchor
+    and energies together take 2.5 times as long as the anchor."""
     mlp: GaussianConfig = field(default_factory=lambda: GaussianConfig(squared=True))
     """The plain MLP, for studies that ask for it."""
     brief: GaussianConfig = field(default_factory=lambda: GaussianConfig(squared=True))
@@ -125,7 +125,7 @@ class Rivals:
     @functools.cached_property
     def longer(self) -> Trained:
         """The regressor after a training as long as an anchored energy's; nothing is built on it."""
-        return self._regressor(prolonged(self.config.gaussian), self._keys[0])
+        return self._regressor(prolonged(self.config.gaussian, self.config.longer), self._keys[0])
 
     @functools.cached_property
     def autoencoder(self) -> Trained:
