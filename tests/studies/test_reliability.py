@@ -64,6 +64,15 @@ def test_logarithms_are_compared_with_logarithms() -> None:
         assert found[name]["pooled"]["pearson"] < 0.9
 
 
+def test_a_score_in_units_is_held_against_the_size_of_the_error() -> None:
+    error = np.random.default_rng(0).uniform(0.5, 1.0, 300) + RUNG
+    given = {"MC-ETM expected error": 2.0 * error, "Gaussian total spread": np.where(RUNG == 3, 1.0, error)}
+    found = measure(looks(error, given), RUNG, 4, looks(error, given), rate=0.1)["expected"]
+    np.testing.assert_allclose(found["MC-ETM expected error"], [2.0, 2.0, np.nan, 2.0])
+    np.testing.assert_allclose(found["Gaussian total spread"][:2], 1.0)
+    assert found["Gaussian total spread"][3] < 0.3
+
+
 def test_rungs_are_counted_and_averaged_apart(measured: dict[str, Any]) -> None:
     np.testing.assert_array_equal(measured["rows"], [100, 100, 0, 100])
     errors = measured["errors"]["MC-ETM"]

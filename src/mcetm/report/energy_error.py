@@ -77,12 +77,17 @@ def tables(name: str, found: dict[str, Any], rates: tuple[float, ...]) -> list[T
         ),
         Table(
             f"{name}: errors, and MC-ETM's own ν (nominally {found['truncated']['nominal']:.3g} per sample)",
-            ("rung", "rows", *(f"error, {model}" for model in found["errors"]), "ν per sample", "ν, minimum"),
+            (
+                *("rung", "rows", *(f"error, {model}" for model in found["errors"])),
+                *(f"{score} ÷ error" for score in found["expected"]),
+                *("ν per sample", "ν, minimum"),
+            ),
             tuple(
                 (
                     rung,
                     f"{found['rows']['mean'][i]:.0f}",
                     *(_cell(error, i) for error in found["errors"].values()),
+                    *(_cell(ratio, i) for ratio in found["expected"].values()),
                     *(_cell(found["truncated"][rule], i) for rule in ("per-sample", "minimum")),
                 )
                 for i, rung in enumerate(rungs)

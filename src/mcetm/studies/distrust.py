@@ -34,6 +34,8 @@ SCORES = {
     "random": "MC-ETM",
 }
 """Every score, and the model whose errors it is held against: its own, if it is of one."""
+IN_UNITS = ("MC-ETM expected error", "Gaussian total spread")
+"""Scores that say how large the error is, and not only where it is larger."""
 
 
 @runtime_checkable

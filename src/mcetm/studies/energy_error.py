@@ -303,6 +303,7 @@ def _summary(pieces: list[dict[str, Any]]) -> dict[str, Any]:
         "seconds": [piece["seconds"] for piece in pieces],
         "rows": over_seeds({"rows": np.stack([piece["rows"] for piece in pieces], axis=-1)})["rows"],
         "errors": gathered("errors"),
+        "expected": gathered("expected"),
         "truncated": {"nominal": pieces[0]["nominal"], **gathered("truncated")},
         "scores": scores,
     }

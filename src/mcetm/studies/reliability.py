@@ -17,7 +17,7 @@ from mcetm.evaluation.detection import (
     risk_coverage,
     spearman,
 )
-from mcetm.studies.distrust import MODELS, SCORES
+from mcetm.studies.distrust import IN_UNITS, MODELS, SCORES
 
 RATES = (0.1, 0.05, 0.01)
 """Shares of known held-out rows that a threshold is to reject."""
@@ -40,6 +40,10 @@ def measure(
     return {
         "rows": np.bincount(rung, minlength=count),
         "errors": {model: _by_rung(error, rung, count) for model, error in errors.items()},
+        "expected": {
+            name: _ratios(np.asarray(looks["scores"][name], np.float64), errors[SCORES[name]], rung, count)
+            for name in IN_UNITS
+        },
         "truncated": {
             rule: _by_rung(np.asarray(share, np.float64), rung, count)
             for rule, share in looks["truncated"].items()
@@ -104,6 +108,17 @@ def _logarithm(values: Float[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]
 
 def _by_rung(values: Float[np.ndarray, " rows"], rung: Int[np.ndarray, " rows"], count: int) -> list[float]:
     return [_mean(values[rung == i]) for i in range(count)]
+
+
+def _ratios(
+    expected: Float[np.ndarray, " rows"],
+    error: Float[np.ndarray, " rows"],
+    rung: Int[np.ndarray, " rows"],
+    count: int,
+) -> list[float]:
+    """Expected error by the error that was found, medians of each rung."""
+    at = [rung == i for i in range(count)]
+    return [float(np.median(expected[r]) / np.median(error[r])) if r.any() else float("nan") for r in at]
 
 
 def _mean(values: Float[np.ndarray, " rows"]) -> float:
