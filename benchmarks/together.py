@@ -1,6 +1,6 @@
 """The commands of a list on one device, several at a time: small programs leave most of a large GPU idle.
 
-    python benchmarks/together.py benchmarks/queues/locomotion.txt [--jobs 6] [--minutes 30] [--logs DIR]
+    python benchmarks/together.py benchmarks/queues/locomotion.txt [--only walker2d] [--jobs 6] [--minutes 30]
 
 A line is a shell command. `FILE:KEY =>` before it lets it wait until that JSON file has that key, as a run's
 `seconds.json` has the stages that are over; `#` begins a comment. Every command has a log of its own. If the
@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,14 +48,13 @@ class Job:
             return False
 
 
-def read(path: Path) -> list[Job]:
-    """The jobs of a list."""
+def read(path: Path, only: Sequence[str] = ("",)) -> list[Job]:
+    """The jobs of a list whose commands hold one of these strings."""
     lines = [line.strip() for line in path.read_text().splitlines()]
     parts = [line.partition(" => ") for line in lines if line and not line.startswith("#")]
-    return [
-        Job(i, after if arrow else before, before if arrow else "")
-        for i, (before, arrow, after) in enumerate(parts)
-    ]
+    jobs = [(after if arrow else before, before if arrow else "") for before, arrow, after in parts]
+    chosen = [job for job in jobs if any(text in job[0] for text in only)]
+    return [Job(i, command, wait) for i, (command, wait) in enumerate(chosen)]
 
 
 def run(jobs: list[Job], logs: Path, *, most: int, seconds: float) -> int:
@@ -102,11 +102,12 @@ def main() -> None:
     """Run a list."""
     parser = argparse.ArgumentParser()
     parser.add_argument("list", type=Path)
+    parser.add_argument("--only", nargs="+", default=[""], help="commands that hold one of these strings")
     parser.add_argument("--jobs", type=int, default=6)
     parser.add_argument("--minutes", type=float, default=float("inf"), help="then stop what still runs")
     parser.add_argument("--logs", type=Path, default=Path("runs/logs"))
     given = parser.parse_args()
-    sys.exit(run(read(given.list), given.logs, most=given.jobs, seconds=60 * given.minutes) > 0)
+    sys.exit(run(read(given.list, given.only), given.logs, most=given.jobs, seconds=60 * given.minutes) > 0)
 
 
 if __name__ == "__main__":

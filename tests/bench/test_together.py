@@ -64,3 +64,8 @@ def test_the_list_of_the_table_has_every_system_on_every_task(together: ModuleTy
     found = {tuple(job.command.split()[2::2]) for job in jobs}
     assert found == {(task, algo) for task in ("hopper", "halfcheetah", "walker2d") for algo in ALGORITHMS}
     assert len(found) == len(jobs)
+    chosen = together.read(BENCHMARKS / "queues" / "locomotion.txt", ["walker2d --algos iql", "edac"])
+    assert [job.command.split()[2::2] for job in chosen] == [
+        *([task, "edac"] for task in ("hopper", "halfcheetah", "walker2d")),
+        ["walker2d", "iql"],
+    ]
