@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import fcntl
 import json
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,9 @@ import jax
 import numpy as np
 
 from mcetm.envs import load_dataset
+from mcetm.files import write_json
 from mcetm.pipeline.algorithms import ALGORITHMS
-from mcetm.pipeline.config import TrainConfig, changed
+from mcetm.pipeline.config import TrainConfig, changed, read_config
 from mcetm.pipeline.environment import describe_host
 from mcetm.pipeline.presets import make_config
 from mcetm.pipeline.train import Run, results_of, run_training, start_run
@@ -41,6 +43,7 @@ PUBLISHED: dict[str, dict[str, float]] = {
 """Normalised scores as MC-ETM's paper has them, on D4RL's own data; they measured EMPO's.
 
 IQL is not in that table: its own paper's."""
+SEEDS = 3
 CURVE = (
     *("step", "return", "q", "target", "spread", "uncertainty", "truncated", "temperature", "entropy"),
     "model_loss",
@@ -53,7 +56,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("task", choices=PUBLISHED)
     parser.add_argument("--algos", nargs="+", default=["mcetm", "mobile", "mopo"])
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--set", nargs="*", default=[], metavar="SETTING=VALUE")
     parser.add_argument("--dataset", default=None, help="another log of the same task")
     parser.add_argument("--runs", type=Path, default=Path("runs"))
@@ -66,19 +69,24 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     # A variant stands beside the algorithm as it is; where models come from does not make one.
     variant = [change for change in given.set if not change.startswith("models_from=")]
+    variant += [] if given.dataset is None else [f"dataset={given.dataset}"]
+    variant += [] if given.seeds == SEEDS else [f"seeds={given.seeds}"]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a scheduler's stop saves, as Ctrl-C does
     found: dict[str, Any] = {}
     for algo in given.algos:
         folder = given.runs / f"{given.task}-medium-{algo}-{given.name}"
-        earlier = _models(given.runs, f"{given.task}-medium", algo, given.name)
+        name = " ".join([algo, *variant])
+        if (folder / "results.json").exists() and name in _recorded(path):
+            print(f"{name}: done and recorded")
+            continue
         config = changed(make_config("fast", dataset=dataset, algo=algo, seeds=given.seeds), given.set)
-        if earlier is not None and config.models_from is None:
-            config = changed(config, [f"models_from={json.dumps(str(earlier.resolve()))}"])
+        if config.models_from is None and (models := _models(given.runs, folder, algo, given.name)):
+            config = changed(config, [f"models_from={json.dumps(models)}"])
         start_run(config, folder)
         began = time.perf_counter()
         run = run_training(folder, config, log)
         seconds = round(time.perf_counter() - began, 1)
         about = describe_host()
-        name = " ".join([algo, *variant])
         found[name] = {
             **_outcome(run, config, algo, given.task),
             "seconds": seconds,
@@ -93,10 +101,9 @@ def main() -> None:
             "device": jax.devices()[0].device_kind,
             **about,
         }
-        with path.with_suffix(".lock").open("w") as lock:  # others may be at the same task
+        with (given.runs / f"{path.stem}.lock").open("w") as lock:  # others may be at the same task
             fcntl.flock(lock, fcntl.LOCK_EX)
-            kept = json.loads(path.read_text())["algorithms"] if path.exists() else {}
-            path.write_text(json.dumps({**content, "algorithms": {**kept, **found}}, indent=1) + "\n")
+            write_json(path, {**content, "algorithms": {**_recorded(path), name: found[name]}})
     for name, result in found.items():
         print(f"{name:8s} {result['score']:6.1f} ± {result['score_std']:.1f}", end="  ")
         print(f"published {result['published']}  {result['seconds']:.0f} s  {result['scores']}")
@@ -104,18 +111,23 @@ def main() -> None:
         print("   ", {key: np.round(values, 4).tolist() for key, values in diagnosis.items()})
 
 
-def _models(runs: Path, dataset: str, algo: str, name: str) -> Path | None:
-    """A run whose models this algorithm can have: the same energy, or the same regressor."""
+def _recorded(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text())["algorithms"] if path.exists() else {}
+
+
+def _models(runs: Path, folder: Path, algo: str, name: str) -> str | None:
+    """A run whose finished models this one can have: the same energy, or the same regressor."""
+    if (folder / "config.json").exists():  # it has begun, and stays with what it began with
+        return read_config(folder / "config.json").models_from
     needs = ALGORITHMS[algo].needs
-    if needs == "log":
-        return None
-    makers = [algo.split("-")[0]] if needs == "energy" else ["mcetm", "empo"]
+    makers = [algo.split("-")[0]] if needs == "energy" else ["empo", "mcetm"] if needs != "log" else []
     for maker in makers:
-        folder = runs / f"{dataset}-{maker}-{name}"
-        seconds = folder / "seconds.json"
-        over = json.loads(seconds.read_text()) if maker != algo and seconds.exists() else {}
-        if ("energy" if needs == "energy" else "reward") in over:
-            return folder
+        other = runs / folder.name.replace(f"-{algo}-{name}", f"-{maker}-{name}")
+        seconds = other / "seconds.json"
+        over = json.loads(seconds.read_text()) if other != folder and seconds.exists() else {}
+        last = "energy" if needs == "energy" else "reward"
+        if last in over and (other / "models" / last).is_dir():
+            return str(other.resolve())
     return None
 
 

@@ -11,6 +11,7 @@ GPUs start MPS first (`nvidia-cuda-mps-control -d`), or programs take turns inst
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -29,13 +30,7 @@ class Job:
     number: int
     command: str
     wait: str
-    process: subprocess.Popen[bytes] | None = None
     began: float = 0.0
-
-    @property
-    def log(self) -> str:
-        """The name of its log."""
-        return f"{self.number:02d}.log"
 
     def ready(self) -> bool:
         """Whether what it waits for is there."""
@@ -47,59 +42,74 @@ class Job:
         except (OSError, ValueError):
             return False
 
+    def start(self, logs: Path) -> subprocess.Popen[bytes]:
+        """As a process group of its own, so that all of it can be stopped."""
+        self.began = time.monotonic()
+        with (logs / f"{self.number:02d}.log").open("wb") as log:
+            return subprocess.Popen(  # noqa: S602 (commands of the user's own list)
+                self.command, shell=True, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            )
+
+    def end(self, code: int, logs: Path) -> None:
+        """Say how it went; of one that failed, its last words."""
+        print(f"{time.monotonic() - self.began:5.0f} s, exit {code}: {self.command}", flush=True)
+        if code:
+            words = (logs / f"{self.number:02d}.log").read_text(errors="replace")
+            print("".join(words.splitlines(keepends=True)[-5:]), flush=True)
+
 
 def read(path: Path, only: Sequence[str] = ("",)) -> list[Job]:
     """The jobs of a list whose commands hold one of these strings."""
     lines = [line.strip() for line in path.read_text().splitlines()]
     parts = [line.partition(" => ") for line in lines if line and not line.startswith("#")]
     jobs = [(after if arrow else before, before if arrow else "") for before, arrow, after in parts]
-    chosen = [job for job in jobs if any(text in job[0] for text in only)]
-    return [Job(i, command, wait) for i, (command, wait) in enumerate(chosen)]
+    return [Job(i, *job) for i, job in enumerate(jobs) if any(text in job[0] for text in only)]
 
 
 def run(jobs: list[Job], logs: Path, *, most: int, seconds: float) -> int:
     """Run them in order as places become free; the number that failed or were left."""
     logs.mkdir(parents=True, exist_ok=True)
-    waiting, running, ended, failed = list(jobs), list[Job](), 0, 0
+    waiting, running, codes = list(jobs), dict[int, tuple[Job, subprocess.Popen[bytes]]](), list[int]()
     end = time.monotonic() + seconds
-    while running or waiting:
-        for job in [job for job in running if job.process is not None and job.process.poll() is not None]:
-            running.remove(job)
-            ended, code = ended + 1, job.process.returncode if job.process else 0
-            print(f"{time.monotonic() - job.began:5.0f} s, exit {code}: {job.command}", flush=True)
-            if code:
-                failed += 1
-                print("".join((logs / job.log).read_text().splitlines(keepends=True)[-5:]), flush=True)
-            if code and ended == 1:
-                waiting = []
-        # Who waits for a run that is over waits in vain.
-        if not running and waiting and not any(job.ready() for job in waiting):
-            break
-        if time.monotonic() > end:
-            break
-        for job in [job for job in waiting if job.ready()][: most - len(running)]:
-            waiting.remove(job)
-            running.append(job)
-            job.began = time.monotonic()
-            with (logs / job.log).open("wb") as log:
-                job.process = subprocess.Popen(  # noqa: S602 (commands of the user's own list)
-                    job.command, shell=True, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
-                )
-        time.sleep(0.5)
-    for job in running:
-        if job.process is not None:
-            os.killpg(job.process.pid, signal.SIGTERM)  # they save what they have
+    try:
+        while time.monotonic() < end:
+            for job, process in list(running.values()):
+                if process.poll() is not None:
+                    del running[job.number]
+                    codes.append(process.returncode)
+                    job.end(process.returncode, logs)
+            broken = bool(codes) and codes[0] != 0
+            ready = [] if broken else [job for job in waiting if job.ready()]
+            for job in ready[: most - len(running)]:
+                waiting.remove(job)
+                running[job.number] = (job, job.start(logs))
+            if not running:  # all is done, or who still waits waits in vain
+                break
+            time.sleep(0.5)
+    finally:
+        for job, process in running.values():
             print(f"stopped after {time.monotonic() - job.began:.0f} s: {job.command}", flush=True)
-    for job in running:
-        if job.process is not None:
-            job.process.wait()
+            stop(process)
     for job in waiting:
         print(f"not started: {job.command}")
-    return failed + len(running) + len(waiting)
+    return sum(code != 0 for code in codes) + len(running) + len(waiting)
+
+
+def stop(process: subprocess.Popen[bytes], patience: float = 60.0) -> None:
+    """End a process group; a run saves what it has, and the shell around it does not wait for that."""
+    end = time.monotonic() + patience
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+        while time.monotonic() < end:
+            process.poll()
+            os.killpg(process.pid, 0)
+            time.sleep(0.2)
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def main() -> None:
     """Run a list."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     parser = argparse.ArgumentParser()
     parser.add_argument("list", type=Path)
     parser.add_argument("--only", nargs="+", default=[""], help="commands that hold one of these strings")

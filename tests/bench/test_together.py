@@ -40,7 +40,7 @@ def test_nothing_follows_a_first_command_that_fails(
     together: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     touched = tmp_path / "touched"
-    assert started(together, tmp_path, "echo it is broken; exit 3", f"touch {touched}", most=1) == 1
+    assert started(together, tmp_path, "echo it is broken; exit 3", f"touch {touched}", most=1) == 2
     assert not touched.exists()
     assert "it is broken" in capsys.readouterr().out
     # One that fails later is counted, and the others go on.
@@ -53,6 +53,10 @@ def test_time_ends_what_runs_and_who_waits_in_vain_is_not_waited_for(
 ) -> None:
     assert started(together, tmp_path, "sleep 60", f"{tmp_path}/none.json:never => true", seconds=1.0) == 2
     assert "stopped after" in capsys.readouterr().out
+    saved = tmp_path / "saved"
+    slow = f"sh -c 'trap \"sleep 1; touch {saved}; exit\" TERM; while true; do sleep 0.1; done'; true"
+    assert started(together, tmp_path, slow, seconds=1.0) == 1
+    assert saved.exists()  # it was waited for, not only its shell
     assert started(together, tmp_path, f"{tmp_path}/none.json:never => true") == 1
     assert "not started" in capsys.readouterr().out
 

@@ -23,11 +23,18 @@ class Stages:
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time what is done inside; a stage that is interrupted counts as far as it came."""
-        began = time.monotonic()
+        """Time what is done inside.
+
+        A stage that is interrupted counts as far as it came, under a name of its own: the stage's stands for
+        one that is over, and others may wait for it.
+        """
+        began, pending = time.monotonic(), f"{name}, interrupted"
+        over = False
         try:
             yield
+            over = True
         finally:
-            self.seconds[name] = round(self.seconds.get(name, 0.0) + time.monotonic() - began, 3)
+            before = self.seconds.pop(pending, 0.0) + (self.seconds.pop(name, 0.0) if over else 0.0)
+            self.seconds[name if over else pending] = round(before + time.monotonic() - began, 3)
             if self._path is not None:
                 write_json(self._path, self.seconds)
