@@ -23,9 +23,9 @@ STYLES: tuple[dict[str, Any], ...] = (
     {"color": "#0072B2", "linestyle": "-.", "marker": "X"},
     {"color": "#882255", "linestyle": "-", "marker": "*"},
     {"color": "#44AA99", "linestyle": "--", "marker": "h"},
-    {"color": "#999999", "linestyle": ":", "marker": "."},
     {"color": "#332288", "linestyle": "-.", "marker": "<"},
     {"color": "#117733", "linestyle": "--", "marker": ">"},
+    {"color": "#999999", "linestyle": ":", "marker": "."},
 )
 
 _LOOK: dict[Any, Any] = {

@@ -17,6 +17,8 @@ _FAMILIES = {
     "level": "other levels",
     "rollout": "imagined steps",
 }
+_ALIKE = ("MC-ETM expected error",)
+"""Scores with the ranks of another, of which one line is enough."""
 
 
 def draw_scores(path: Path, piece: dict[str, Any], scores: Mapping[str, str]) -> None:
@@ -36,7 +38,7 @@ def draw_scores(path: Path, piece: dict[str, Any], scores: Mapping[str, str]) ->
             clipped = np.clip(score, low, high)
             _scatter(row[0], clipped, error, inside)
             row[0].axvline(delta, color="black", linewidth=1)
-            label = name.replace(" (", "\n(").replace("MC-ETM ", "MC-ETM\n")
+            label = "\n".join(name.split(" ", 1))
             row[0].set(yscale="log", ylabel=label, xlim=(low, high))
             edges = np.linspace(low, high, 40)
             row[1].axvline(delta, color="black", linewidth=1, label="$\\delta$")
@@ -82,10 +84,12 @@ def draw_ladder(path: Path, results: dict[str, Any]) -> None:
     with figure(path, width=11.0, height=2.5 * len(datasets) + 0.9) as drawn:
         axes = drawn.subplots(len(datasets), len(_FAMILIES) + 1, squeeze=False)
         for row, (name, found) in zip(axes, datasets.items(), strict=True):
+            styled = zip(found["scores"].items(), STYLES, strict=True)
+            shown = [(score, numbers, style) for (score, numbers), style in styled if score not in _ALIKE]
             for axis, (family, label) in zip(row, _FAMILIES.items(), strict=False):
                 places = [i for i, rung in enumerate(found["rungs"]) if rung["family"] == family]
                 strengths = [str(found["rungs"][i]["strength"]).replace("medium", "m") for i in places]
-                for (score, numbers), style in zip(found["scores"].items(), STYLES, strict=True):
+                for score, numbers, style in shown:
                     measure = {
                         key: np.array(numbers["auroc"][key], float)[places] for key in ("mean", "seeds")
                     }
@@ -93,9 +97,10 @@ def draw_ladder(path: Path, results: dict[str, Any]) -> None:
                 axis.axhline(0.5, color="0.7", linewidth=0.8)
                 axis.set(ylim=(0.0, 1.03), xlabel=label)
                 axis.set_xticks(np.arange(len(places)), strengths)
-            for (score, numbers), style in zip(found["scores"].items(), STYLES, strict=True):
-                whole = numbers["risk"]["mean"][-1]
-                measure = {key: np.array(numbers["risk"][key], float) / whole for key in ("mean", "seeds")}
+            for score, numbers, style in shown:
+                risk = np.array(numbers["risk"]["seeds"], float)
+                risk = risk / risk[-1]  # each seed by its own: their errors may differ widely
+                measure = {"mean": risk.mean(axis=-1), "seeds": risk}
                 _draw(row[-1], results["coverages"], measure, {**style, "marker": ""}, score)
             row[-1].set(xlabel="accepted share", ylabel="error ÷ that of all", ylim=(0.0, None))
             row[0].set_ylabel(f"{name}\nAUROC")
