@@ -31,7 +31,7 @@ from mcetm.training.optimise import adam, begin, descend
 
 ALIKE = 3.0
 """k: members learn from the same rows and err alike, so they are nearer to each other than to the truth. Off
-the data squared errors are likeliest with k = 3 to 12, on them d² is small beside σ² (docs/research-log.md)."""
+the data k = 3 to 12 are likeliest, on them d² is small beside σ² (docs/research-log.md)."""
 
 
 @dataclass(frozen=True)
