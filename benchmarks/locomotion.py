@@ -126,7 +126,7 @@ def _models(runs: Path, folder: Path, algo: str, name: str) -> str | None:
         seconds = other / "seconds.json"
         over = json.loads(seconds.read_text()) if other != folder and seconds.exists() else {}
         last = "energy" if needs == "energy" else "reward"
-        if last in over and (other / "models" / last).is_dir():
+        if last in over:
             return str(other.resolve())
     return None
 

@@ -298,7 +298,9 @@ def test_an_earlier_runs_models_are_read_from_there_and_missing_ones_trained_her
     monkeypatch.setattr("mcetm.pipeline.models.fit_reward", fake("reward", None))
     config = replace(ModelsConfig(), termination="none")
     key = jax.random.key(0)
-    train_models(log, log, config, None, needs=(), key=key, folder=here, earlier=there)
+    train_models(
+        log, log, config, None, needs=(), key=key, folder=here, earlier=[tmp_path / "C" / "models", there]
+    )
     assert folders == {"regressor": there / "regressor", "reward": here / "reward"}
 
 

@@ -96,6 +96,7 @@ class Train:
         from mcetm.errors import UserError
         from mcetm.pipeline.config import changed
         from mcetm.pipeline.presets import make_config
+        from mcetm.pipeline.train import earlier_models
 
         for name in ("seeds", "steps"):
             value = getattr(self, name)
@@ -103,8 +104,6 @@ class Train:
                 raise UserError(f"--{name} must be at least 1, not {value}.")
         if not 0 <= self.seed < 2**31 - 1000:
             raise UserError(f"--seed must lie between 0 and {2**31 - 1001}, and it is {self.seed}.")
-        if self.models is not None and not (self.models / "models").is_dir():
-            raise UserError(f"{self.models} holds no models of an earlier run.")
         config = make_config(
             self.preset,
             dataset=self.dataset,
@@ -115,6 +114,8 @@ class Train:
         )
         if self.models is not None:
             config = replace(config, models_from=str(self.models.resolve()))
+            if not any(folder.is_dir() for folder in earlier_models(config)):
+                raise UserError(f"{self.models} holds no models of an earlier run.")
         if self.steps is not None:
             policy = config.policy
             policy = replace(

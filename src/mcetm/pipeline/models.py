@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -83,14 +83,14 @@ def train_models(
     needs: Collection[Needs],
     key: PRNGKeyArray,
     folder: Path,
-    earlier: Path | None = None,
+    earlier: Sequence[Path] = (),
     stages: Stages | None = None,
 ) -> Models:
-    """Train what is needed; what an earlier run has, or the folder itself, is read from there."""
+    """Train what is needed; what one of the earlier runs has, or the folder itself, is read from there."""
     stages = stages or Stages()
 
     def place(name: str) -> Path:
-        return earlier / name if earlier is not None and (earlier / name).is_dir() else folder / name
+        return next((other / name for other in earlier if (other / name).is_dir()), folder / name)
 
     keys = jax.random.split(key, 6)
     with stages.stage("regressor"):

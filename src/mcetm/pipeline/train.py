@@ -184,9 +184,16 @@ def _lines(config: TrainConfig) -> list[tuple[str, Algo, PolicyConfig]]:
     return [*(line for line in rivals if line[0] != own[0]), own]
 
 
-def earlier_models(config: TrainConfig) -> Path | None:
-    """The folder of an earlier run's models, where they are used."""
-    return None if config.models_from is None else Path(config.models_from) / "models"
+def earlier_models(config: TrainConfig) -> list[Path]:
+    """The folders of an earlier run's models, where they are used, and of those it has from others itself."""
+    found: list[Path] = []
+    while config.models_from is not None and Path(config.models_from) / "models" not in found:
+        run = Path(config.models_from)
+        found.append(run / "models")
+        if not (run / "config.json").is_file():
+            break
+        config = read_config(run / "config.json")
+    return found
 
 
 def seeds_of(config: TrainConfig) -> list[int]:
