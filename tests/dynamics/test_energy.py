@@ -322,7 +322,7 @@ def test_a_jump_is_predicted_where_a_regressor_draws_a_slope() -> None:
         train, holdout, GaussianConfig(members=3, elites=3, width=32, depth=2, steps=1000, batch_size=128),
         key=jax.random.key(0),
     )  # fmt: skip
-    config = EnergyConfig(negatives="uniform", members=2, count=8, width=32, depth=2, activation="silu",
+    config = EnergyConfig(negatives="uniform", members=3, count=8, width=32, depth=2, activation="silu",
                           batch_size=64, steps=1200, ambient=Langevin(steps=6))  # fmt: skip
     inference = InferenceConfig(start="noise", latent=None, ambient=Langevin(steps=60, noise=0.1))
     model, _ = fit_energy(train, config, inference=inference, key=jax.random.key(1))
