@@ -372,6 +372,8 @@ def test_published_settings_reach_their_algorithms() -> None:
     )
     assert (literal.penalty, literal.rollout.horizon) == (0.5, 5)
     assert (ours.penalty, ours.rollout.horizon) == (2.5, 20)
+    morel, mcetm = (make_config("fast", algo=algo).models.calibration.quantile for algo in ("morel", "mcetm"))
+    assert (morel, mcetm) == (0.999, 0.9999)
     expert = make_config("fast", dataset="halfcheetah-medium-expert", algo="mobile")
     assert expert.policy.rollout.real_share == 0.5
     with pytest.raises(UserError, match="Unknown preset"):

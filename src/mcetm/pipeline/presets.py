@@ -304,6 +304,9 @@ def _for_task(
         if name in ("hopper-medium", "hopper-medium-replay"):
             # As MOBILE, whose substrate the paper shares.
             policy = replace(policy, sac=replace(policy.sac, temperature=0.2))
+    if algo == "morel" and not literal:
+        # Its threshold is its only pessimism, and beyond nearly all of the data it restrains too little.
+        models = replace(models, calibration=replace(models.calibration, quantile=0.999))
     if algo in ("empo", "empo-official"):
         # The authors' model. Their own chains are too short, and clipped too early, to reach a large change.
         chain = Langevin(steps=100, first=0.1, last=1e-5, noise=0.0)
