@@ -73,3 +73,28 @@ def test_the_list_of_the_table_has_every_system_on_every_task(together: ModuleTy
         *([task, "edac"] for task in ("hopper", "halfcheetah", "walker2d")),
         ["walker2d", "iql"],
     ]
+
+
+def test_the_list_of_the_studies_has_every_piece(
+    together: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mcetm.cli import main, study
+
+    asked: list[tuple[str, ...]] = []
+    pieces = {
+        study.EnergyError: lambda s: (s.preset, "energy-error", *s.tasks, str(s.seed), str(s.seeds)),
+        study.CrossDataset: lambda s: (s.preset, "cross-dataset", *s.tasks, *s.levels),
+        study.Rollouts: lambda s: (s.preset, "rollouts", *s.tasks),
+    }
+    for kind, piece in pieces.items():
+        monkeypatch.setattr(kind, "run", lambda self, piece=piece: asked.append(piece(self)) or 0)
+    for job in together.read(BENCHMARKS / "queues" / "fidelity.txt"):
+        assert main(job.command.split()[1:]) == 0
+    wanted = set[tuple[str, ...]]()
+    for task in ("hopper", "halfcheetah", "walker2d"):
+        wanted |= {("fast", "energy-error", task, seed, "1") for seed in "012"}
+        levels = ("random", "medium", "medium-replay", "medium-expert")
+        wanted |= {("fast", "cross-dataset", task, level) for level in levels}
+        wanted.add(("fast", "rollouts", task))
+    assert set(asked) == wanted
+    assert len(asked) == len(wanted)

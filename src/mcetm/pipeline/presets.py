@@ -43,6 +43,8 @@ class _Own:
     """Of SAC, in the preset `fast` alone."""
     literal: Mapping[str, Any] = field(default_factory=dict)
     """Of SAC, in the paper's presets alone."""
+    quantile: float | None = None
+    """Of held-out data, where δ is; not in the paper's presets."""
 
 
 _QUICKER = {"actor_rate": 3e-4}  # `fast` makes a tenth of the published updates
@@ -55,7 +57,8 @@ _OWN: dict[Algo, _Own] = {
     "mcetm": _Own(fast=_FIXED),
     "mobile": _Own(fast=_QUICKER),
     "mopo": _Own(samples=1, fast=_QUICKER),
-    "morel": _Own(samples=1, fast=_FIXED),
+    # The threshold is all the pessimism it has, and beyond nearly all of the data it restrains too little.
+    "morel": _Own(samples=1, fast=_FIXED, quantile=0.999),
     "empo": _Own(samples=1, fast=_QUICKER),
     "empo-official": _Own(samples=1),
     "rambo": _Own(samples=1, sac={"cosine": False}, literal={"steps": 2_000_000}),
@@ -181,7 +184,7 @@ def make_config(
     name = (
         Path(dataset).name.removeprefix("d4rl:").removesuffix(".hdf5").replace("_", "-").removesuffix("-v2")
     )
-    policy = _for_algorithm(policy, algo, preset)
+    policy, models = _for_algorithm(policy, models, algo, preset)
     policy, models = _for_task(policy, models, algo, name, literal=_literal(preset))
     return TrainConfig(
         dataset=dataset,
@@ -277,12 +280,16 @@ def _literal(preset: str) -> bool:
     return preset.startswith("paper")
 
 
-def _for_algorithm(policy: PolicyConfig, algo: Algo, preset: str) -> PolicyConfig:
+def _for_algorithm(
+    policy: PolicyConfig, models: ModelsConfig, algo: Algo, preset: str
+) -> tuple[PolicyConfig, ModelsConfig]:
     """An algorithm's own settings in a preset."""
     own = _OWN.get(algo, _Own())
     sac = {**own.sac, **(own.fast if preset == "fast" else {}), **(own.literal if _literal(preset) else {})}
     samples = policy.samples if own.samples is None else own.samples
-    return replace(policy, samples=samples, sac=replace(policy.sac, **sac))
+    if own.quantile is not None and not _literal(preset):
+        models = replace(models, calibration=replace(models.calibration, quantile=own.quantile))
+    return replace(policy, samples=samples, sac=replace(policy.sac, **sac)), models
 
 
 def _with_horizon(rollout: RolloutConfig, horizon: int, *, literal: bool) -> RolloutConfig:
@@ -304,9 +311,6 @@ def _for_task(
         if name in ("hopper-medium", "hopper-medium-replay"):
             # As MOBILE, whose substrate the paper shares.
             policy = replace(policy, sac=replace(policy.sac, temperature=0.2))
-    if algo == "morel" and not literal:
-        # Its threshold is its only pessimism, and beyond nearly all of the data it restrains too little.
-        models = replace(models, calibration=replace(models.calibration, quantile=0.999))
     if algo in ("empo", "empo-official"):
         # The authors' model. Their own chains are too short, and clipped too early, to reach a large change.
         chain = Langevin(steps=100, first=0.1, last=1e-5, noise=0.0)
