@@ -341,6 +341,25 @@ def test_a_jump_is_predicted_where_a_regressor_draws_a_slope() -> None:
     assert (np.sign(np.asarray(chosen).ravel()) == np.sign(np.asarray(obs + action).ravel())).mean() > 0.85
 
 
+def test_selection_weighs_members_by_their_precision() -> None:
+    """Without corrections the lowest mean energy of Gaussian members is at their weighted mean."""
+    sizes = GaussianConfig(width=16, depth=2)
+
+    def make(key: jax.Array) -> AnchoredEnergy:
+        return AnchoredEnergy(Gaussian(sizes, STATISTICS, key=key), width=8, depth=1, key=key)
+
+    members = eqx.filter_vmap(make)(jax.random.split(jax.random.key(0), 3))
+    bounds = jnp.array([[0.5], [-2.0], [-4.0]]) * jnp.ones(len(LOG.obs[0]))
+    members = eqx.tree_at(lambda m: m.anchor.max_log_variance, members, bounds)
+    model = EnergyEnsemble(members, SPACE, config=replace(REFINE, ambient=Langevin(steps=1)))
+    obs, action = jnp.asarray(LOG.obs[0]), jnp.asarray(LOG.action[0])
+    means, stds = eqx.filter_vmap(lambda anchor: anchor.predict(obs, action))(members.anchor)
+    chosen = eqx.filter_jit(lambda m: m.select(obs, action, 4, key=jax.random.key(1)))(model)
+    weighted = (means / stds**2).sum(axis=0) / (1.0 / stds**2).sum(axis=0)
+    np.testing.assert_allclose(chosen, weighted, rtol=1e-4)
+    assert np.abs(weighted - means.mean(axis=0)).max() > 1e-3
+
+
 def test_every_energy_model_samples_by_its_key_alone() -> None:
     """Also: a batch of states gets what each state gets by itself."""
     members = eqx.filter_vmap(lambda k: PlainEnergy(STATISTICS, SPACE, width=8, depth=1, key=k))(

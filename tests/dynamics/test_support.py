@@ -12,7 +12,7 @@ from mcetm import Statistics, Transitions
 from mcetm.dynamics import REFINE, EnergyEnsemble, Space, SupportConfig, fit_support
 from mcetm.dynamics.energy import AnchoredEnergy, PlainEnergy
 from mcetm.dynamics.gaussian import Gaussian, GaussianConfig
-from mcetm.dynamics.support import ALIKE, Support, moved, pinned
+from mcetm.dynamics.support import Support, moved, pinned
 from mcetm.evaluation.detection import auroc
 
 
@@ -67,7 +67,7 @@ def test_a_pinned_energy_is_the_expected_error_at_its_anchors_mean(count: int) -
     found = (np.asarray(part, np.float64) for part in at_means(anchored(count), far))
     means, stds, energies, levels = found
     apart = means.var(axis=0, ddof=1) if count > 1 else 0.0
-    expected = np.sqrt(((stds**2 + ALIKE * apart) / np.asarray(STATISTICS.change.std) ** 2).mean(axis=1))
+    expected = np.sqrt(((stds**2 + apart) / np.asarray(STATISTICS.change.std) ** 2).mean(axis=1))
     np.testing.assert_allclose(levels, len(far) * np.log(expected), atol=1e-3)
     assert np.abs(energies - levels).min() > 0.1
 
@@ -120,13 +120,11 @@ def asked(model: EnergyEnsemble) -> tuple[jax.Array, ...]:
     return drawn.next_obs, predicted, drawn.energy, model.energy(OBS, ACTION, OBS), lowest
 
 
-def test_the_expected_error_is_the_energy_in_its_own_units(support: Support) -> None:
-    none = replace(support, weight=0.0)
-    still = replace(REFINE, ambient=replace(REFINE.ambient, steps=0))
+def test_the_expected_error_is_the_total_spread_of_the_anchors_wherever_they_are(support: Support) -> None:
     members = anchored(4)
-    model = EnergyEnsemble(members, Space.of(LOG), config=still, support=none)
+    model = EnergyEnsemble(members, Space.of(LOG), config=REFINE, support=support)
     means, stds, *_ = (np.asarray(part, np.float64) for part in at_means(members, OBS))
-    total = (stds**2 + ALIKE * means.var(axis=0, ddof=1)) / np.asarray(STATISTICS.change.std) ** 2
+    total = (stds**2 + means.var(axis=0, ddof=1)) / np.asarray(STATISTICS.change.std) ** 2
     found = float(model.expected_error(OBS, ACTION, key=jax.random.key(0)))
     assert found == pytest.approx(np.exp(np.log(np.sqrt(total.mean(axis=1))).mean()), rel=1e-3)
 

@@ -55,7 +55,10 @@ def test_scores_are_what_they_are_called(log: Transitions, subject: Subject) -> 
     stds = np.asarray(eqx.filter_vmap(lambda m: m.unit(obs, action))(subject.energy.members))
     least = np.log(np.sqrt(2 * np.pi) * stds / np.asarray(Statistics.of(log).change.std)).sum(axis=1)
     assert scores["MC-ETM energy"] == pytest.approx((least - [1.0, 2.0]).mean(), rel=1e-3)
-    assert scores["MC-ETM expected error"] == pytest.approx(np.exp(least.mean() / len(obs)), rel=1e-3)
+    anchors = eqx.filter_vmap(lambda m: m.anchor.predict(obs, action)[0])(subject.energy.members)
+    total = (stds**2 + np.var(anchors, axis=0, ddof=1)) / np.asarray(subject.change) ** 2
+    expected = np.sqrt(np.sqrt(total.mean(axis=1)).prod())
+    assert scores["MC-ETM expected error"] == pytest.approx(expected, rel=1e-3)
     # At the end of the chain that predicts, which begins at the mean and has nowhere lower to go.
     assert scores["MC-ETM terminal energy"] == pytest.approx(scores["MC-ETM energy"], abs=1e-3)
     np.testing.assert_allclose(found["truncated"]["minimum"], (margin > 0).mean())
@@ -98,13 +101,25 @@ def test_rungs_lead_away_from_the_data_and_have_true_next_states(
         name: Recipe(name, name.split("-")[0], 400, (Part(("uniform",)),))
         for name in ("hopper-medium", "hopper-random", "walker2d-random")
     }
+    halves = (Part(("uniform",)), Part(("uniform",), weight=2.0))
+    recipes["hopper-medium-expert"] = Recipe("hopper-medium-expert", "hopper", 400, halves)
+    collected: list[tuple[Part, ...]] = []
+    collect = ladder.collect_recipe
+
+    def noted(recipe: Recipe, **how: int) -> Transitions:
+        collected.append(recipe.parts)
+        return collect(recipe, **how)
+
+    monkeypatch.setattr(ladder, "collect_recipe", noted)
     monkeypatch.setattr(ladder, "RECIPES", recipes)
     lifted = eqx.tree_at(lambda s: s.energy, subject, Lifted())
     task = get_task("hopper")
     found = list(rungs(task, log, log, lifted, dataset="hopper-medium", rows=60, batch_size=25, seed=0))
     names = [rung.name for rung in found]
-    levels = 1  # neither the log's own level nor another task's
-    assert len(found) == 1 + len(STATE_NOISE) + len(ACTION_NOISE) + levels + len(DEPTHS)
+    levels = 2  # neither the log's own level nor another task's
+    assert len(found) == 1 + len(STATE_NOISE) + len(ACTION_NOISE) + levels + len(DEPTHS) + 1
+    assert [rung.name for rung in found if rung.beside] == ["level expert half"] == names[-1:]
+    assert collected == [recipes["hopper-random"].parts, halves, halves[1:]]
     held, by_name = found[0], dict(zip(names, found, strict=True))
     small = by_name["state noise 0.01"]
     assert len(small) == 60

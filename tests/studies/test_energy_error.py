@@ -195,8 +195,9 @@ def test_presets_have_the_models_of_training_and_either_energy() -> None:
     trained = make_config("fast", dataset="walker2d-medium").models
     # Time that moves from the energy to its anchor, and nothing else but the support.
     longer = replace(trained.gaussian, steps=2 * trained.gaussian.steps)
-    shorter = replace(trained.energy, steps=trained.energy.steps // 2)
-    assert fast.models == replace(trained, gaussian=longer, energy=shorter, support=SupportConfig())
+    shorter = replace(trained.energy, steps=trained.energy.steps // 4, schedule="cosine")
+    support = SupportConfig(steps=60_000)
+    assert fast.models == replace(trained, gaussian=longer, energy=shorter, support=support)
     paper = PRESETS["paper"]("hopper-medium").models
     assert (paper.energy, paper.calibration.absolute) == (PAPER_EMPO, -5.0)
     plain = with_energy(fast.models, "plain", small=False)

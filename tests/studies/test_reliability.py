@@ -55,6 +55,22 @@ def test_a_reversed_score_and_one_that_says_nothing(measured: dict[str, Any]) ->
     assert constant["pooled"]["auroc"] == 0.5
 
 
+def test_a_rung_beside_the_ladder_is_measured_and_not_pooled() -> None:
+    error = np.random.default_rng(0).uniform(0.0, 1.0, 300) + RUNG
+    score = {"MC-ETM energy": np.where(RUNG == 3, -error, error)}  # wrong on the last rung alone
+    all_rungs = looks(error, score)
+    without, within = (
+        measure(all_rungs, RUNG, 4, all_rungs, rate=0.1, beside=beside)["scores"]["MC-ETM energy"]
+        for beside in ((3,), ())
+    )
+    np.testing.assert_allclose(without["auroc"], within["auroc"])
+    assert without["auroc"][3] == 0.0
+    assert without["pooled"]["auroc"] == without["pooled"]["spearman"] == pytest.approx(1.0)
+    assert without["pooled"]["excess"] == pytest.approx(0.0, abs=1e-9)
+    assert within["pooled"]["auroc"] == 0.5
+    assert max(without["risk"]) < 2.0 < max(within["risk"])
+
+
 def test_logarithms_are_compared_with_logarithms() -> None:
     error = np.exp(np.random.default_rng(0).standard_normal(300))
     given = {"ensemble disagreement": error**3, "MC-ETM energy": np.log(error)}

@@ -87,9 +87,11 @@ PAPER = EnergyConfig(
 STANDARD = EnergyConfig(negatives="uniform", variable="boxed", ambient=Langevin(steps=50))
 """Standard ETM: energies of changes, uniform starts and 50 ambient steps, as in EMPO."""
 ANCHORED = EnergyConfig(
-    kind="anchored", negatives="proposal", variable="change", activation="silu", margin=100.0, steps=10_000
+    kind="anchored", negatives="proposal", variable="change", activation="silu", penalty=0.0, steps=10_000
 )
-"""Anchored energy with rivals from the widened anchor and ranking NCE."""
+"""Anchored energy with rivals from the widened anchor and ranking NCE.
+
+No gradient penalty: the anchor's own slope would drown in it, and a margin above that slope never acted."""
 
 
 def fit_energy(

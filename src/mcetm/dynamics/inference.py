@@ -21,7 +21,7 @@ from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder
 from mcetm.dynamics.samples import Samples
 from mcetm.dynamics.space import Space
-from mcetm.dynamics.support import Support, pinned
+from mcetm.dynamics.support import Support, expected_errors, pinned
 from mcetm.errors import UserError
 from mcetm.nn.members import member_count, member_keys, take_members
 from mcetm.nn.scaling import frozen
@@ -147,11 +147,13 @@ class EnergyEnsemble(eqx.Module):
     def expected_error(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
     ) -> Float[Array, ""]:
-        """The energy in the units of an error: root mean square over components, in spreads of the changes.
+        """The error to expect: root mean square over components, in spreads of the changes.
 
-        exp(E/D) with the mean minimum of the members, which means so much for anchored energies with a
-        support: their level is D times the log of an error.
+        Of anchored energies: exp(E/D) at the anchors' means, without the support, which knows strangers and
+        not sizes. The level of other energies is no error's; theirs is exp(E/D) where E is least.
         """
+        if isinstance(self.members, AnchoredEnergy):
+            return jnp.exp(jnp.log(expected_errors(frozen(self.members), obs, action)).mean())
         return jnp.exp(self.minimum(obs, action, key=key).mean() / obs.shape[0])
 
     def _settle(
@@ -172,14 +174,20 @@ class EnergyEnsemble(eqx.Module):
     def select(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray
     ) -> Float[Array, " obs"]:
-        """A point prediction that never averages: the lowest-energy sample of the most typical member.
+        """A point prediction: the candidate whose energy, mean over all members, is lowest.
 
-        Each member proposes the lowest in energy of `count` samples; of these the one nearest to the others
-        is returned, so that between two modes one of them is predicted and not the empty middle.
+        Candidates are `count` samples of every member, the members' own predictions, and the mean of these,
+        each weighted by its precision where a member has one. Between two modes the mean is a state of high
+        energy, so that one of them is predicted and not the empty middle.
         """
-        best = self.lowest(obs, action, count, key=key)
-        apart = jnp.abs((best[:, None] - best) / self.space.scale.std).sum(axis=(1, 2))
-        return best[apart.argmin()]
+        members = frozen(self.members)
+        drawn, settled = self.samples(obs, action, count, key=key), self._settle(obs, action, key=key)[0]
+        units = eqx.filter_vmap(lambda member: member.unit(obs, action))(members)
+        weights = jnp.ones_like(settled) if units is None else units**-2
+        middle = (weights * settled).sum(axis=0) / weights.sum(axis=0)
+        candidates = jnp.concatenate([drawn.next_obs.reshape(-1, *obs.shape), settled, middle[None]])
+        joint = lambda s: eqx.filter_vmap(lambda member: member(obs, action, s))(members).mean()  # noqa: E731
+        return candidates[jax.vmap(joint)(candidates).argmin()]
 
     def _draw(
         self, member: Energy, obs: Array, action: Array, noise: Array, *, key: PRNGKeyArray

@@ -4,7 +4,8 @@ Ranking rivals of the same (s, a) leaves a term c(s, a) of every energy free. He
 level of the energy means something: an anchored energy has, at its anchor's mean, D times the log of the
 error to expect, members' disagreement included; and all energies take w · v(s, a), with v the log-odds that a
 pair is not of the log, learned against pairs of the log moved a little or a lot. No chain feels c, since it
-does not depend on s'.
+does not depend on s'. How large an error is and how strange a pair is are two questions: `expected_errors`
+answers the first, the energy with all of c the second.
 """
 
 from __future__ import annotations
@@ -29,16 +30,12 @@ from mcetm.training import EarlyStopping, Saving, fit
 from mcetm.training.batches import Batch
 from mcetm.training.optimise import adam, begin, descend
 
-ALIKE = 3.0
-"""k: members learn from the same rows and err alike, so they are nearer to each other than to the truth. Off
-the data k = 3 to 12 are likeliest, on them d² is small beside σ² (docs/research-log.md)."""
-
 
 @dataclass(frozen=True)
 class SupportConfig:
     """How the support of a log is learned, and how much of it energies take."""
 
-    weight: float = 2.0
+    weight: float = 8.0
     """w."""
     most: float = 5.0
     """|v| at most: far from the log the odds grow without bound and without meaning."""
@@ -73,18 +70,34 @@ class Support(eqx.Module):
         return self.weight * self.most * jnp.tanh(odds / self.most)
 
 
+def expected_errors(
+    members: AnchoredEnergy, obs: Float[Array, " obs"], action: Float[Array, " action"]
+) -> Float[Array, " members"]:
+    """ε: the error to expect of each member's prediction.
+
+    The root mean square over components of √(σ² + d²), with σ what its anchor expects and d² the variance
+    of the anchors' means around each other, in units of the changes' spread.
+    """
+    return _at_means(members, obs, action)[0]
+
+
 def pinned(
     members: Energy, obs: Float[Array, " obs"], action: Float[Array, " action"]
 ) -> Float[Array, " members"]:
     """What takes anchored energies, at their anchors' means, to D log ε; 0 for energies without anchors.
 
-    ε is the error that the ensemble expects: the root mean square over the D components of √(σ² + k d²), with
-    d² the variance of the anchors' means around each other, in units of the changes' spread. Ranking has left
-    U a level of its own, which goes.
+    Ranking has left U a level of its own, which goes.
     """
-    count = member_count(members)
     if not isinstance(members, AnchoredEnergy):
-        return jnp.zeros(count)
+        return jnp.zeros(member_count(members))
+    expected, energies = _at_means(members, obs, action)
+    return obs.shape[0] * jnp.log(expected) - energies
+
+
+def _at_means(
+    members: AnchoredEnergy, obs: Array, action: Array
+) -> tuple[Float[Array, " members"], Float[Array, " members"]]:
+    """ε, and the energy at the anchor's mean."""
 
     def at_mean(member: AnchoredEnergy) -> tuple[Array, Array, Array]:
         mean, std = member.anchor.predict(obs, action)
@@ -92,8 +105,8 @@ def pinned(
         return mean / unit, std / unit, member(obs, action, mean)
 
     means, stds, energies = eqx.filter_vmap(at_mean)(members)
-    apart = means.var(axis=0, ddof=1) if count > 1 else jnp.zeros_like(obs)
-    return 0.5 * obs.shape[0] * jnp.log((stds**2 + ALIKE * apart).mean(axis=-1)) - energies
+    apart = means.var(axis=0, ddof=1) if member_count(members) > 1 else jnp.zeros_like(obs)
+    return jnp.sqrt((stds**2 + apart).mean(axis=-1)), energies
 
 
 def moved(

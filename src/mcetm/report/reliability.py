@@ -17,8 +17,6 @@ _FAMILIES = {
     "level": "other levels",
     "rollout": "imagined steps",
 }
-_ALIKE = ("MC-ETM expected error",)
-"""Scores with the ranks of another, of which one line is enough."""
 
 
 def draw_scores(path: Path, piece: dict[str, Any], scores: Mapping[str, str]) -> None:
@@ -85,7 +83,7 @@ def draw_ladder(path: Path, results: dict[str, Any]) -> None:
         axes = drawn.subplots(len(datasets), len(_FAMILIES) + 1, squeeze=False)
         for row, (name, found) in zip(axes, datasets.items(), strict=True):
             styled = zip(found["scores"].items(), STYLES, strict=True)
-            shown = [(score, numbers, style) for (score, numbers), style in styled if score not in _ALIKE]
+            shown = [(score, numbers, style) for (score, numbers), style in styled]
             for axis, (family, label) in zip(row, _FAMILIES.items(), strict=False):
                 places = [i for i, rung in enumerate(found["rungs"]) if rung["family"] == family]
                 strengths = [str(found["rungs"][i]["strength"]).replace("medium", "m") for i in places]

@@ -114,7 +114,7 @@ def _rivals(
         standard=energy(STANDARD, "standard", **plain),
         # Codes of spread 1: σ reaches from the noise to the other modes.
         plain=energy(PAPER_EMPO, "plain", sigma=(0.1, 3.0), **plain),
-        anchored=energy(ANCHORED, "anchored", depth=depth, penalty=0.0),
+        anchored=energy(ANCHORED, "anchored", depth=depth),
         standard_inference=InferenceConfig(start="uniform", latent=None, ambient=chain),
         plain_inference=InferenceConfig(start="noise", latent=None, ambient=chain),
     )

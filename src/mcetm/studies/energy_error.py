@@ -265,6 +265,7 @@ def _piece(job: _Job, s: int) -> dict[str, Any]:
     )
     rung = np.repeat(np.arange(len(ladder)), [len(step) for step in ladder])
     columns = [np.concatenate([getattr(step, n) for step in ladder]) for n in ("obs", "action", "next_obs")]
+    beside = [i for i, r in enumerate(ladder) if r.beside]
     keys = jax.random.split(jax.random.key(1000 + s))
     size = config.batch_size
     looks = look_at(subject, *columns, batch_size=size, key=keys[0])
@@ -272,13 +273,15 @@ def _piece(job: _Job, s: int) -> dict[str, Any]:
     rows = (known.obs[chosen], known.action[chosen], known.next_obs[chosen])
     reference = look_at(subject, *rows, batch_size=size, key=keys[1])
     return {
-        "rungs": [{"family": r.family, "strength": r.strength, "name": r.name} for r in ladder],
+        "rungs": [
+            {"family": r.family, "strength": r.strength, "name": r.name, "beside": r.beside} for r in ladder
+        ],
         "seconds": {
             "training": trained - began,
             "looking": time.perf_counter() - trained,
             "of": parts.seconds,
         },
-        **measure(looks, rung, len(ladder), reference, rate=config.rate),
+        **measure(looks, rung, len(ladder), reference, rate=config.rate, beside=beside),
         "nominal": 1.0 - config.models.calibration.quantile,
         "shown": shown_rows(looks, rung, config.shown, seed=s),
     }

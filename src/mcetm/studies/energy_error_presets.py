@@ -21,6 +21,7 @@ from mcetm.dynamics import (
 )
 from mcetm.pipeline.config import ModelsConfig
 from mcetm.pipeline.presets import make_config
+from mcetm.studies.locomotion import JUDGING_TIME, judging
 from mcetm.studies.value import ValueConfig
 
 TASKS = ("hopper", "walker2d", "halfcheetah")
@@ -42,7 +43,7 @@ class EnergyErrorConfig:
     """Of each rung at most."""
     samples: int = 5
     neighbours: int = 100_000
-    longer: float = 1.6
+    longer: float = JUDGING_TIME
     """Steps of the rival ensemble in those of the anchor, for about the training time of the energy with its
     anchor and support."""
     rate: float = 0.01
@@ -56,7 +57,7 @@ def _quick(dataset: str) -> EnergyErrorConfig:
     models = ModelsConfig(
         gaussian=GaussianConfig(members=4, elites=3, width=100, depth=3, steps=6000, batch_size=256),
         autoencoder=AutoencoderConfig(latent_dim=5, width=64, depth=2, steps=2000, batch_size=256),
-        energy=_small(ANCHORED, 400),
+        energy=replace(_small(ANCHORED, 400), schedule="cosine"),
         inference=replace(REFINE, ambient=replace(REFINE.ambient, steps=10)),
         support=SupportConfig(width=100, depth=3, batch_size=256, steps=3500),
         calibration=CalibrationConfig(samples=4, rows=1000),
@@ -65,7 +66,7 @@ def _quick(dataset: str) -> EnergyErrorConfig:
     value = ValueConfig(BCConfig(**small, learning_rate=1e-3, steps=2000), **small, rate=1e-3, steps=3000)
     # Fewer neighbours than rows of any split: seeds then share one program.
     sizes = {"transitions": 30_000, "neighbours": 20_000, "rows": 300, "samples": 4, "batch_size": 300}
-    return EnergyErrorConfig(models, value, seeds=2, **sizes)
+    return EnergyErrorConfig(models, value, seeds=2, longer=1.4, **sizes)
 
 
 def _small(energy: EnergyConfig, steps: int) -> EnergyConfig:
@@ -74,20 +75,9 @@ def _small(energy: EnergyConfig, steps: int) -> EnergyConfig:
     return replace(energy, **sizes, steps=steps, latent=chain, ambient=chain)
 
 
-def _judging(models: ModelsConfig) -> ModelsConfig:
-    """The same with a support, and half of the energy's training time given to its anchor.
-
-    It makes a better judge (docs/research-log.md). What policies make of it is not measured, so `mcetm train`
-    has neither yet.
-    """
-    gaussian = replace(models.gaussian, steps=2 * models.gaussian.steps)
-    energy = replace(models.energy, steps=models.energy.steps // 2)
-    return replace(models, gaussian=gaussian, energy=energy, support=SupportConfig())
-
-
 PRESETS: dict[str, Callable[[str], EnergyErrorConfig]] = {
     "quick": _quick,
-    "fast": lambda dataset: EnergyErrorConfig(_judging(make_config("fast", dataset=dataset).models)),
+    "fast": lambda dataset: EnergyErrorConfig(judging(make_config("fast", dataset=dataset).models)),
     "paper": lambda dataset: EnergyErrorConfig(make_config("paper-empo", dataset=dataset).models, samples=10),
 }
 PRESET_TASKS = {"quick": TASKS[:1], "fast": TASKS, "paper": TASKS}

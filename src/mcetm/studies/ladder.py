@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import equinox as eqx
@@ -17,7 +17,7 @@ from mcetm.envs import collect_recipe
 from mcetm.envs.physics import states_of, true_transitions
 from mcetm.studies.batched import in_batches
 from mcetm.studies.distrust import Subject
-from mcetm.tasks.datasets import RECIPES
+from mcetm.tasks.datasets import RECIPES, Recipe
 from mcetm.tasks.registry import Task
 
 # The ladder was fixed before anything was measured on it, and no result changes it: half decades from what
@@ -41,6 +41,8 @@ class Rung:
     obs: Float[np.ndarray, "rows obs"]
     action: Float[np.ndarray, "rows action"]
     next_obs: Float[np.ndarray, "rows obs"]
+    beside: bool = False
+    """Looked at and not counted among all rungs together."""
 
     @property
     def name(self) -> str:
@@ -81,12 +83,22 @@ def rungs(
         yield _simulated(task, "action noise", size, qpos, qvel, action)
     for name, recipe in RECIPES.items():
         if recipe.task == task.name and name != dataset:
-            # Levels share policies: with the seed of the log, some of its own episodes would come again.
-            other = collect_recipe(recipe, steps=10 * rows, seed=seed + _OTHER_SEEDS)
-            picked = rng.permutation(len(other))[:rows]
             level = name.removeprefix(f"{task.name}-")
-            yield Rung("level", level, other.obs[picked], other.action[picked], other.next_obs[picked])
+            yield _level(level, recipe, rows, seed, rng)
     yield from _rollouts(task, base, subject, batch_size=batch_size, key=jax.random.key(seed))
+    mixed = RECIPES.get(f"{task.name}-medium-expert")
+    if mixed is not None and mixed.name != dataset:
+        # One half of it is medium's own policy; the other alone is no rung of the ladder, which was fixed.
+        half = replace(mixed, parts=mixed.parts[-1:])
+        yield replace(_level("expert half", half, rows, seed, rng), beside=True)
+
+
+def _level(level: str, recipe: Recipe, rows: int, seed: int, rng: np.random.Generator) -> Rung:
+    """Rows of a level, collected afresh."""
+    # Levels share policies: with the seed of the log, some of its own episodes would come again.
+    other = collect_recipe(recipe, steps=10 * rows, seed=seed + _OTHER_SEEDS)
+    picked = rng.permutation(len(other))[:rows]
+    return Rung("level", level, other.obs[picked], other.action[picked], other.next_obs[picked])
 
 
 def _simulated(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from mcetm.evaluation.detection import (
     auroc,
@@ -29,12 +29,20 @@ Looks = dict[str, dict[str, Any]]
 
 
 def measure(
-    looks: Looks, rung: Int[np.ndarray, " rows"], count: int, known: Looks, *, rate: float
+    looks: Looks,
+    rung: Int[np.ndarray, " rows"],
+    count: int,
+    known: Looks,
+    *,
+    rate: float,
+    beside: Sequence[int] = (),
 ) -> dict[str, Any]:
     """All numbers of one training; rung 0 of `count` is held-out data, `known` further held-out rows.
 
-    δ of every score is the value that a share `rate` of the known rows exceeds.
+    δ of every score is the value that a share `rate` of the known rows exceeds. What is pooled leaves out the
+    rungs that stand beside the ladder.
     """
+    ladder = ~np.isin(rung, beside)
     errors = {model: np.asarray(looks["errors"][model]["error"], np.float64) for model in MODELS}
     squares = {model: np.asarray(looks["errors"][model]["mse"], np.float64) for model in MODELS}
     return {
@@ -55,6 +63,7 @@ def measure(
                 squares[model],
                 rung,
                 count,
+                ladder,
                 np.asarray(known["scores"][name], np.float64),
                 rate,
             )
@@ -69,33 +78,39 @@ def _measure_score(
     square: Float[np.ndarray, " rows"],
     rung: Int[np.ndarray, " rows"],
     count: int,
+    ladder: Bool[np.ndarray, " rows"],
     known: Float[np.ndarray, " known"],
     rate: float,
 ) -> dict[str, Any]:
     at = [rung == i for i in range(count)]
     delta = float(np.quantile(known, 1.0 - rate))
     rejected = score > delta
-    coverage, risk = risk_coverage(score, error)
-    return {
-        "delta": delta,
+    alone = {
         "pearson": [pearson(score[rows], error[rows]) for rows in at],
         "spearman": [spearman(score[rows], error[rows]) for rows in at],
         # Held-out rows against themselves: ½.
         "auroc": [auroc(score[at[0]], score[rows]) for rows in at],
         "rejected": _by_rung(rejected.astype(np.float64), rung, count),
+        "false alarms": [false_alarms(known, score[at[0]], nominal) for nominal in RATES],
+    }
+    off = auroc(score[at[0]], score[ladder & ~at[0]])
+    score, error, square, rejected = (column[ladder] for column in (score, error, square, rejected))
+    coverage, risk = risk_coverage(score, error)
+    return {
+        "delta": delta,
+        **alone,
         "pooled": {
             "pearson": pearson(score, error),
             "pearson of MSE": pearson(score, square),
             "pearson of logs": pearson(_logarithm(score), _logarithm(error)),
             "spearman": spearman(score, error),
-            "auroc": auroc(score[at[0]], score[~at[0]]),
+            "auroc": off,
             "area": risk_area(score, error),
             "excess": excess_risk(score, error),
             "error of accepted": _mean(error[~rejected]),
             "error of rejected": _mean(error[rejected]),
         },
         "risk": np.interp(COVERAGES, coverage, risk),
-        "false alarms": [false_alarms(known, score[at[0]], nominal) for nominal in RATES],
     }
 
 

@@ -49,8 +49,8 @@ class RivalsConfig:
 
     gaussian: GaussianConfig = field(default_factory=GaussianConfig)
     longer: float = 3.0
-    """Steps of the longer ensemble in those of the regressor. On a GPU, with the settings of `fast`, anchor
-    and energies together take 2.5 times as long as the anchor."""
+    """Steps of the longer ensemble in those of the regressor, for a training as long as that of an anchored
+    energy with its anchor."""
     mlp: GaussianConfig = field(default_factory=lambda: GaussianConfig(squared=True))
     """The plain MLP, for studies that ask for it."""
     brief: GaussianConfig = field(default_factory=lambda: GaussianConfig(squared=True))
