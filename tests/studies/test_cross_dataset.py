@@ -3,8 +3,9 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -48,10 +49,10 @@ def some_log(level: str = "medium", rows: int = 1000) -> Transitions:
 
 
 @pytest.fixture(scope="module")
-def rivals() -> Rivals:
+def rivals(tmp_path_factory: pytest.TempPathFactory) -> Rivals:
     """Trained when a test first asks for them."""
     log = some_log(rows=100)
-    return Rivals(log, log, tiny_rivals(), key=jax.random.key(0))
+    return Rivals(log, log, tiny_rivals(), key=jax.random.key(0), folder=tmp_path_factory.mktemp("trained"))
 
 
 def test_the_papers_table_is_whole_and_its_bold_numbers_are_the_least() -> None:
@@ -142,6 +143,29 @@ def test_the_longer_ensemble_is_the_same_after_thrice_the_steps(rivals: Rivals) 
     steps = [trained.history[-1]["step"] for trained in (rivals.gaussian, rivals.longer)]
     assert steps == [rivals.config.gaussian.steps, 3 * rivals.config.gaussian.steps]
     assert rival(rivals, "longer").name == MODELS["longer"]
+
+
+def test_trainings_are_kept_by_what_they_depend_on(rivals: Rivals) -> None:
+    given: dict[str, Any] = {"key": jax.random.key(0), "folder": rivals._folder}
+    again = Rivals(rivals.train, rivals.holdout, rivals.config, **given)
+    # The seconds of its training are those of the first time: nothing was trained again.
+    assert again.anchored.history == rivals.anchored.history
+    for one, other in zip(*(_leaves(r.anchored.model) for r in (again, rivals)), strict=True):
+        np.testing.assert_array_equal(one, other)
+    homes = [
+        Rivals(train, rivals.holdout, rivals.config, key=key, folder=Path("kept")).home("energy", config)
+        for train, key, config in (
+            (rivals.train, jax.random.key(0), rivals.config.anchored),
+            (some_log(rows=50), jax.random.key(0), rivals.config.anchored),
+            (rivals.train, jax.random.key(1), rivals.config.anchored),
+            (rivals.train, jax.random.key(0), rivals.config.plain),
+        )
+    ]
+    assert len(set(homes)) == 4
+
+
+def _leaves(model: Any) -> list[Any]:
+    return [leaf for leaf in jax.tree_util.tree_leaves(model) if eqx.is_array(leaf)]
 
 
 def test_presets_know_the_tasks() -> None:

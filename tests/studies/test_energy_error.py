@@ -17,6 +17,7 @@ from mcetm.agents.sac import SAC, SACConfig
 from mcetm.cli import main
 from mcetm.dynamics import (
     ANCHORED,
+    PAPER,
     PAPER_EMPO,
     REFINE,
     AutoencoderConfig,
@@ -172,6 +173,7 @@ def test_an_unfinished_run_and_one_without_an_energy_are_refused(
     ("options", "sentence"),
     [
         (["--seeds", "0"], "at least 1 seed, not 0"),
+        (["--members", "1"], "at least 2 of them, not 1"),
         (["--run", "nowhere"], "nowhere is not a run"),
         (["--run", "nowhere", "--tasks", "hopper"], "A run brings its own task"),
         (["--level", "medium-expert"], "no level 'medium-expert' of hopper"),
@@ -203,5 +205,11 @@ def test_presets_have_the_models_of_training_and_either_energy() -> None:
     plain = with_energy(fast.models, "plain", small=False)
     assert (plain.energy, plain.inference, plain.support) == (PAPER_EMPO, InferenceConfig(), None)
     assert with_energy(plain, "anchored", small=False).energy == ANCHORED
+    literal = with_energy(plain, "literal", small=False)
+    assert (literal.energy, literal.inference) == (PAPER, make_config("paper").models.inference)
+    short = with_energy(plain, "literal", small=True)
+    assert short.inference is not None
+    assert short.energy.ambient == replace(PAPER.ambient, steps=10) != replace(PAPER_EMPO.ambient, steps=10)
+    assert short.inference.ambient.steps == 10
     assert with_energy(fast.models, "anchored", small=False) is fast.models
     assert AutoencoderConfig(latent_dim=5) == paper.autoencoder

@@ -172,6 +172,9 @@ class CrossDataset:
     out: Annotated[Path, arg(metavar="DIR")] = Path("studies/cross-dataset")
     """Where results.json and the figures go; what earlier runs left there is shown too."""
 
+    trained: Annotated[Path | None, arg(metavar="DIR")] = None
+    """Keep trainings here and go on where they were stopped; for one run at a time."""
+
     seed: int = 0
     """Seed of the splits and of the trainings."""
 
@@ -188,6 +191,7 @@ class CrossDataset:
             levels=self.levels,
             models=self.models,
             source=self.source,
+            trained=self.trained,
             seed=self.seed,
         )
         show_cross_dataset(results, output())
@@ -222,6 +226,9 @@ class Rollouts:
     out: Annotated[Path, arg(metavar="DIR")] = Path("studies/rollouts")
     """Where results.json, the figures and the films go; what earlier runs left there is shown too."""
 
+    trained: Annotated[Path | None, arg(metavar="DIR")] = None
+    """Keep trainings here and go on where they were stopped; for one run at a time."""
+
     seed: int = 0
     """Seed of the splits and of the trainings."""
 
@@ -239,6 +246,7 @@ class Rollouts:
             models=self.models,
             source=self.source,
             pictures=self.pictures,
+            trained=self.trained,
             seed=self.seed,
         )
         show_rollouts(results, output())
@@ -261,8 +269,12 @@ class EnergyError:
     level: _Level = "medium"
     """Level of the data that the models are trained on; the others are off it."""
 
-    energy: Literal["anchored", "plain"] | None = None
-    """The energy: `anchored` by default, `plain`, the paper's, in preset `paper`."""
+    energy: Literal["anchored", "plain", "literal"] | None = None
+    """The energy: `anchored` by default, `plain`, the paper's with EMPO's meaning, in preset `paper`;
+    `literal` is the paper's to the letter."""
+
+    members: int | None = None
+    """Energies in the ensemble, fewer for less time: 3 in preset `quick`, 5 in the others."""
 
     run_folder: Annotated[Path | None, arg(name="run", metavar="RUN", help_behavior_hint="")] = None
     """Look at a finished run: its models, critic and policy instead of fresh ones."""
@@ -272,6 +284,9 @@ class EnergyError:
 
     out: Annotated[Path, arg(metavar="DIR")] = Path("studies/energy-error")
     """Where results.json, tables.md and the figures go."""
+
+    trained: Annotated[Path | None, arg(metavar="DIR")] = None
+    """Keep trainings here and go on where they were stopped; for one run at a time."""
 
     seed: int = 0
     """The first of the seeds."""
@@ -288,8 +303,10 @@ class EnergyError:
             tasks=self.tasks or None,
             level=self.level,
             energy=self.energy,
+            members=self.members,
             run=self.run_folder,
             seeds=self.seeds,
+            trained=self.trained,
             seed=self.seed,
         )
         show_energy_error(results, output())

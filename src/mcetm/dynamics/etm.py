@@ -67,7 +67,7 @@ class EnergyConfig:
     difference: bool = False
     margin: float = 5.0
     penalty: float = 1.0
-    """Weight of the gradient penalty; 0 saves its time, about half of a training step's."""
+    """Weight of the gradient penalty; 0 saves its time, half of a training step's or more."""
     reduction: Literal["mean", "sum"] = "mean"
     regulariser: float = 0.0
     batch_size: int = 1024
@@ -91,7 +91,7 @@ ANCHORED = EnergyConfig(
 )
 """Anchored energy with rivals from the widened anchor and ranking NCE.
 
-No gradient penalty: the anchor's own slope would drown in it, and a margin above that slope never acted."""
+No gradient penalty: slopes are the anchor's own, and a margin above them hardly ever acted."""
 
 
 def fit_energy(

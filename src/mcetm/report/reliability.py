@@ -82,18 +82,17 @@ def draw_ladder(path: Path, results: dict[str, Any]) -> None:
     with figure(path, width=11.0, height=2.5 * len(datasets) + 0.9) as drawn:
         axes = drawn.subplots(len(datasets), len(_FAMILIES) + 1, squeeze=False)
         for row, (name, found) in zip(axes, datasets.items(), strict=True):
-            styled = zip(found["scores"].items(), STYLES, strict=True)
-            shown = [(score, numbers, style) for (score, numbers), style in styled]
+            shown = [(*item, style) for item, style in zip(found["scores"].items(), STYLES, strict=True)]
             for axis, (family, label) in zip(row, _FAMILIES.items(), strict=False):
                 places = [i for i, rung in enumerate(found["rungs"]) if rung["family"] == family]
-                strengths = [str(found["rungs"][i]["strength"]).replace("medium", "m") for i in places]
+                strengths = [_short(found["rungs"][i]["strength"]) for i in places]
                 for score, numbers, style in shown:
                     measure = {
                         key: np.array(numbers["auroc"][key], float)[places] for key in ("mean", "seeds")
                     }
                     _draw(axis, np.arange(len(places)), measure, style, score)
                 axis.axhline(0.5, color="0.7", linewidth=0.8)
-                axis.set(ylim=(0.0, 1.03), xlabel=label)
+                axis.set(ylim=(0.2, 1.03), xlabel=label)
                 axis.set_xticks(np.arange(len(places)), strengths)
             for score, numbers, style in shown:
                 risk = np.array(numbers["risk"]["seeds"], float)
@@ -104,6 +103,11 @@ def draw_ladder(path: Path, results: dict[str, Any]) -> None:
             row[0].set_ylabel(f"{name}\nAUROC")
         handles, labels = axes[0, 0].get_legend_handles_labels()
         drawn.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8)
+
+
+def _short(strength: float | str) -> str:
+    """Of several words one on each line, so that levels fit beside each other."""
+    return str(strength).replace("medium-", "m-\n").replace(" ", "\n")
 
 
 def _draw(axis: Any, x: Any, measure: dict[str, Any], style: dict[str, Any], label: str) -> None:

@@ -82,8 +82,10 @@ NOW: dict[str, tuple[tuple[TaskName, ...], tuple[Level, ...]]] = {
 class _Task:
     """One task of the study: its logs are loaded when something has to be trained."""
 
-    def __init__(self, task: TaskName, config: CrossConfig, out: Path, seed: int) -> None:
-        self.task, self.config, self.out, self.seed = task, config, out, seed
+    def __init__(
+        self, task: TaskName, config: CrossConfig, out: Path, seed: int, trained: Path | None
+    ) -> None:
+        self.task, self.config, self.out, self.seed, self.trained = task, config, out, seed, trained
         self._logs: dict[str, tuple[Transitions, Transitions]] = {}
         self._rivals: dict[tuple[str, float], tuple[Rivals, HeldOut, str]] = {}
 
@@ -142,7 +144,7 @@ class _Task:
             subset = thinned(train, max(20, round(share * len(train))), seed=self.seed)
             fitted, held = subset.split(0.1, seed=self.seed)
             key = jax.random.fold_in(jax.random.key(self.seed), [*LEVELS].index(level))
-            rivals = Rivals(fitted, held, self.config.rivals[self.task], key=key)
+            rivals = Rivals(fitted, held, self.config.rivals[self.task], key=key, folder=self.trained)
             found = HeldOut.of(tests, train, self.config.rows, seed=self.seed)
             self._rivals = {(level, share): (rivals, found, subset.checksum)}
         return self._rivals[level, share]
@@ -166,17 +168,19 @@ def run_cross_dataset(
     levels: Sequence[Level] = (),
     models: Sequence[Model] = (),
     source: Source = "collected",
+    trained: Path | None = None,
     config: CrossConfig | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Train and test what is chosen, add it to what earlier runs left, write `results.json` and two figures.
 
-    Finished parts are kept in `out`; the results hold all that were made with the same settings.
+    Finished parts are kept in `out`; the results hold all that were made with the same settings. With a
+    folder `trained`, trainings are kept there and go on where they were stopped.
     """
     config = config or PRESETS[preset]()
     config = replace(config, logs=replace(config.logs, source=source, seed=seed))
     now = (tasks or NOW[preset][0], levels or NOW[preset][1], models or get_args(Model))
-    studies = {task: _Task(task, config, out, seed) for task in TASKS}
+    studies = {task: _Task(task, config, out, seed, trained) for task in TASKS}
     with progress(
         "cross-dataset study", len(now[0]) * len(now[1]) * (len(now[2]) + 1), unit="rows"
     ) as advance:

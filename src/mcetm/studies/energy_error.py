@@ -80,20 +80,25 @@ def run_energy_error(
     tasks: tuple[str, ...] | None = None,
     level: str = "medium",
     energy: EnergyKind | None = None,
+    members: int | None = None,
     run: Path | None = None,
     seeds: int | None = None,
+    trained: Path | None = None,
     config: Callable[[str], EnergyErrorConfig] | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Train, look at every rung, write `results.json`, `tables.md` and the figures.
 
-    Finished pieces, one for each task and seed, are kept in `out/pieces`; a stopped study goes on after them.
+    Finished pieces, one for each task and seed, are kept in `out/pieces`; a stopped study goes on after them,
+    and with a folder `trained` in the middle of a training.
     """
     if seeds is not None and seeds < 1:
         raise UserError(f"The energy-error study needs at least 1 seed, not {seeds}.")
-    if run is not None and (tasks, energy, seeds) != (None, None, None):
+    if members is not None and members < 2:
+        raise UserError(f"Scores by the spread of members need at least 2 of them, not {members}.")
+    if run is not None and (tasks, energy, members, seeds) != (None, None, None, None):
         raise UserError(
-            "A run brings its own task, energy and seeds; leave out --tasks, --energy and --seeds."
+            "A run brings its own task, energies and seeds; leave out --tasks, --energy, --members, --seeds."
         )
     make = config or PRESETS[preset]
     if run is not None:
@@ -105,7 +110,9 @@ def run_energy_error(
             _check(task, level)
         small = preset == "quick"
         total = len(chosen)
-        jobs = (_job(f"{task}-{level}", make, energy, seeds, seed, small=small) for task in chosen)
+        given: dict[str, Any] = {"energy": energy, "members": members, "trained": trained}
+        given |= {"seeds": seeds, "seed": seed, "small": small}
+        jobs = (_job(f"{task}-{level}", make, **given) for task in chosen)
     found: dict[str, Any] = {}
     with progress("energy-error study", total, unit="tasks") as advance:
         for job in jobs:
@@ -146,15 +153,20 @@ def _check(task: str, level: str) -> None:
 def _job(
     dataset: str,
     make: Callable[[str], EnergyErrorConfig],
-    energy: EnergyKind | None,
-    seeds: int | None,
-    seed: int,
     *,
-    small: bool,
+    energy: EnergyKind | None = None,
+    members: int | None = None,
+    seeds: int | None = None,
+    seed: int = 0,
+    small: bool = False,
+    trained: Path | None = None,
 ) -> _Job:
     config = make(dataset)
     if energy is not None:
         config = replace(config, models=with_energy(config.models, energy, small=small))
+    if members is not None:
+        energies = replace(config.models.energy, members=members)
+        config = replace(config, models=replace(config.models, energy=energies))
     config = replace(config, seeds=config.seeds if seeds is None else seeds)
     recipe = RECIPES[dataset]
     if config.transitions is None:
@@ -172,13 +184,18 @@ def _job(
     def parts(s: int) -> _Parts:
         train, held = log.split(config.holdout, seed=s)
         known, test = held.split(0.5, seed=s)
-        return _Parts(train, known, test, *_train(train, known, task, config, s))
+        return _Parts(train, known, test, *_train(train, known, task, config, s, trained))
 
     return _Job(dataset, task, config, setting, list(range(seed, seed + config.seeds)), parts)
 
 
 def _train(
-    train: Transitions, known: Transitions, task: Task, config: EnergyErrorConfig, s: int
+    train: Transitions,
+    known: Transitions,
+    task: Task,
+    config: EnergyErrorConfig,
+    s: int,
+    folder: Path | None,
 ) -> tuple[Subject, dict[str, float]]:
     """Everything that scores are made of, on one log, and what it cost."""
     models, kind = config.models, config.models.energy.kind
@@ -188,12 +205,13 @@ def _train(
     rivals = RivalsConfig(**chosen)
     train_key, calibration_key = jax.random.split(jax.random.key(s))
     support_key = jax.random.fold_in(train_key, 0)
-    trained = Rivals(train, known, rivals, key=train_key)
+    trained = Rivals(train, known, rivals, key=train_key, folder=folder)
     found = getattr(trained, kind)
     energy, seconds = found.model, found.seconds
     if models.support is not None:
         wanted = models.support
-        support = clocked(lambda: fit_support(train, known, wanted, key=support_key))
+        home = trained.home("support", wanted)
+        support = clocked(lambda: fit_support(train, known, wanted, key=support_key, folder=home))
         energy, seconds = replace(energy, support=support.model), seconds + support.seconds
     low, high = (jnp.asarray(bound, jnp.float32) for bound in (task.action_low, task.action_high))
     subject = Subject.of(

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from mcetm.agents.bc import BCConfig
 from mcetm.dynamics import (
     ANCHORED,
-    PAPER_EMPO,
     REFINE,
     AutoencoderConfig,
     CalibrationConfig,
     EnergyConfig,
     GaussianConfig,
     InferenceConfig,
-    Langevin,
     SupportConfig,
 )
 from mcetm.pipeline.config import ModelsConfig
@@ -25,7 +23,7 @@ from mcetm.studies.locomotion import JUDGING_TIME, judging
 from mcetm.studies.value import ValueConfig
 
 TASKS = ("hopper", "walker2d", "halfcheetah")
-EnergyKind = Literal["anchored", "plain"]
+EnergyKind = Literal["anchored", "plain", "literal"]
 
 
 @dataclass(frozen=True)
@@ -70,9 +68,17 @@ def _quick(dataset: str) -> EnergyErrorConfig:
 
 
 def _small(energy: EnergyConfig, steps: int) -> EnergyConfig:
-    chain = Langevin(steps=10)
     sizes: dict[str, int] = {"members": 3, "count": 8, "width": 64, "depth": 3, "batch_size": 64}
-    return replace(energy, **sizes, steps=steps, latent=chain, ambient=chain)
+    return _shortened(replace(energy, **sizes, steps=steps))
+
+
+_Chained = TypeVar("_Chained", EnergyConfig, InferenceConfig)
+
+
+def _shortened(config: _Chained) -> _Chained:
+    """With chains of ten steps."""
+    latent = None if config.latent is None else replace(config.latent, steps=10)
+    return replace(config, latent=latent, ambient=replace(config.ambient, steps=10))
 
 
 PRESETS: dict[str, Callable[[str], EnergyErrorConfig]] = {
@@ -84,13 +90,15 @@ PRESET_TASKS = {"quick": TASKS[:1], "fast": TASKS, "paper": TASKS}
 
 
 def with_energy(models: ModelsConfig, kind: EnergyKind, *, small: bool) -> ModelsConfig:
-    """The same models with an energy of this kind: our anchored one, or the paper's plain one."""
+    """The same models with our anchored energy or the paper's plain one, with EMPO's meaning or literal."""
     if models.energy.kind == kind:
         return models
-    refine = replace(REFINE, ambient=replace(REFINE.ambient, steps=10))
     if kind == "anchored":
+        refine = replace(REFINE, ambient=replace(REFINE.ambient, steps=10))
         return replace(models, energy=ANCHORED, inference=refine)
-    chain = Langevin(steps=10, noise=0.1)
-    inference = InferenceConfig(latent=chain, ambient=chain) if small else InferenceConfig()
-    energy = _small(PAPER_EMPO, 1000) if small else PAPER_EMPO
+    paper = make_config("paper" if kind == "literal" else "paper-empo").models
+    energy, inference = paper.energy, paper.inference
+    assert inference is not None  # noqa: S101 (the presets state theirs)
+    if small:
+        energy, inference = _small(energy, 1000), _shortened(inference)
     return replace(models, energy=energy, inference=inference, support=None)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -101,9 +104,13 @@ class Rivals:
         key: PRNGKeyArray,
         validate: Callable[[EnergyEnsemble], dict[str, Array]] | None = None,
         chunks: int | None = None,
+        folder: Path | None = None,
     ) -> None:
-        """`validate` measures energies between chunks: `chunks` of them, or 1,000 steps each."""
-        self.train, self.holdout, self.config = train, holdout, config
+        """`validate` measures energies between chunks: `chunks` of them, or 1,000 steps each.
+
+        With a folder, trainings are kept there and go on where they were stopped.
+        """
+        self.train, self.holdout, self.config, self._folder = train, holdout, config, folder
         self._keys = jax.random.split(key, 7)
         self._validate, self._chunks = validate, chunks
 
@@ -130,7 +137,9 @@ class Rivals:
     @functools.cached_property
     def autoencoder(self) -> Trained:
         """The manifold of next states."""
-        return clocked(lambda: fit_autoencoder(self.train, self.config.autoencoder, key=self._keys[1]))
+        config = self.config.autoencoder
+        home = self.home("autoencoder", config)
+        return clocked(lambda: fit_autoencoder(self.train, config, key=self._keys[1], folder=home))
 
     @functools.cached_property
     def standard(self) -> Trained:
@@ -151,12 +160,23 @@ class Rivals:
     def diffusion(self) -> Trained:
         """Conditional diffusion."""
         config, chunk = self.config.diffusion, self._chunk(self.config.diffusion.steps)
-        return clocked(lambda: fit_diffusion(self.train, config, key=self._keys[5], chunk=chunk))
+        home = self.home("diffusion", config)
+        return clocked(lambda: fit_diffusion(self.train, config, key=self._keys[5], chunk=chunk, folder=home))
+
+    def home(self, kind: str, *settings: Any) -> Path | None:
+        """Where a training with these settings is kept: a folder named by all that it depends on."""
+        if self._folder is None:
+            return None
+        told = [asdict(setting) for setting in settings]
+        told += [self.train.checksum, self.holdout.checksum, jax.random.key_data(self._keys).tolist()]
+        digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+        return self._folder / f"{kind}-{digest[:16]}"
 
     def _regressor(self, config: GaussianConfig, key: PRNGKeyArray) -> Trained:
         if self._chunks is not None:
             config = replace(config, validate_every=self._chunk(config.steps))
-        return clocked(lambda: fit_gaussian(self.train, self.holdout, config, key=key))
+        home = self.home("regressor", config)
+        return clocked(lambda: fit_gaussian(self.train, self.holdout, config, key=key, folder=home))
 
     def _energy(self, config: EnergyConfig, inference: InferenceConfig, key: PRNGKeyArray) -> Trained:
         on_manifold = config.negatives == "manifold"
@@ -164,6 +184,7 @@ class Rivals:
         # Asking for a part trains it, so only those that are needed are asked for.
         parts = [self.gaussian] if started else []
         parts += [self.autoencoder] if on_manifold else []
+        home = self.home("energy", config, self.config.gaussian, self.config.autoencoder)
         trained = clocked(
             lambda: fit_energy(
                 self.train,
@@ -174,6 +195,7 @@ class Rivals:
                 key=key,
                 chunk=self._chunk(config.steps),
                 validate=self._validate,
+                folder=home,
             )
         )
         return replace(trained, before=sum(part.seconds for part in parts))

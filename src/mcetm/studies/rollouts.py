@@ -86,8 +86,17 @@ def curves(
 class _Task:
     """One task of the study: its log is loaded when something has to be trained."""
 
-    def __init__(self, task: TaskName, level: Level, config: RolloutsConfig, out: Path, seed: int) -> None:
+    def __init__(
+        self,
+        task: TaskName,
+        level: Level,
+        config: RolloutsConfig,
+        out: Path,
+        seed: int,
+        trained: Path | None,
+    ) -> None:
         self.task, self.level, self.config, self.out, self.seed = task, level, config, out, seed
+        self.trained = trained
         self._prepared: tuple[Rivals, Windows, np.ndarray] | None = None
 
     def part(self, model: str) -> tuple[Path, dict[str, Any]]:
@@ -128,7 +137,8 @@ class _Task:
             logs = self.config.logs
             train, test = logs.divide(logs.load(self.task, self.level, self.out / "data"))
             fitted, held = train.split(0.1, seed=self.seed)
-            rivals = Rivals(fitted, held, self.config.rivals[self.task], key=jax.random.key(self.seed))
+            key = jax.random.key(self.seed)
+            rivals = Rivals(fitted, held, self.config.rivals[self.task], key=key, folder=self.trained)
             horizon = self.config.horizon
             tested = some_windows(test, horizon, self.config.starts, seed=self.seed)
             # One array for both: a program of its own for the film would take as long to compile as the rest.
@@ -166,17 +176,19 @@ def run_rollouts(
     models: Sequence[Model] = (),
     source: Source = "collected",
     pictures: Pictures = "auto",
+    trained: Path | None = None,
     config: RolloutsConfig | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Train and follow what is chosen, add it to what earlier runs left, write `results.json`, curves, films.
 
-    Finished models are kept in `out/models`; the results hold all that were made with the same settings.
+    What was measured is kept in `out/models`; the results hold all of it that has the same settings. With a
+    folder `trained`, trainings are kept there and go on where they were stopped.
     """
     config = config or PRESETS[preset]()
     config = replace(config, logs=replace(config.logs, source=source, seed=seed))
     now, wanted = tasks or NOW[preset], models or get_args(Model)
-    studies = {task: _Task(task, level, config, out, seed) for task in TASKS}
+    studies = {task: _Task(task, level, config, out, seed, trained) for task in TASKS}
     with progress("rollouts study", len(now) * (len(wanted) + 1), unit="models") as advance:
         for task in now:
             study = studies[task]
