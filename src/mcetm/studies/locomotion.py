@@ -107,7 +107,7 @@ def unseen(test: Transitions, train: Transitions) -> np.ndarray:
 
 
 JUDGING_TIME = 1.3
-"""Training time of `judging` models, anchor, energies and support, in that of the anchor alone on a GPU."""
+"""About the training time of `judging` models, anchor, energies and support, in that of the anchor alone."""
 
 
 def judging(models: ModelsConfig) -> ModelsConfig:

@@ -52,8 +52,7 @@ class RivalsConfig:
 
     gaussian: GaussianConfig = field(default_factory=GaussianConfig)
     longer: float = 3.0
-    """Steps of the longer ensemble in those of the regressor, for a training as long as that of an anchored
-    energy with its anchor."""
+    """Steps of the longer ensemble in those of the regressor."""
     mlp: GaussianConfig = field(default_factory=lambda: GaussianConfig(squared=True))
     """The plain MLP, for studies that ask for it."""
     brief: GaussianConfig = field(default_factory=lambda: GaussianConfig(squared=True))
@@ -131,7 +130,7 @@ class Rivals:
 
     @functools.cached_property
     def longer(self) -> Trained:
-        """The regressor after a training as long as an anchored energy's; nothing is built on it."""
+        """The regressor after a longer training; nothing is built on it."""
         return self._regressor(prolonged(self.config.gaussian, self.config.longer), self._keys[0])
 
     @functools.cached_property
@@ -223,7 +222,7 @@ class Rival:
     seconds: float
     """Training time, with that of the parts it needs (regressor, autoencoder)."""
     selected: Callable[[int], Draw] | None = None
-    """The lowest in energy of so many samples of every member, for models that have energies."""
+    """Low-energy selection with so many samples of every member, for models that have energies."""
 
 
 NAMES = {

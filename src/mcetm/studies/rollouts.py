@@ -53,7 +53,7 @@ class RolloutsConfig:
     starts: int = 500
     """Windows of held-out episodes, at random; they may overlap."""
     samples: int = 10
-    """Of every member, of which MC-ETM's low-energy selection takes the lowest."""
+    """Of every member, among MC-ETM's candidates for low-energy selection."""
     film: FilmConfig = field(default_factory=FilmConfig)
 
 
