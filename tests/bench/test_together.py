@@ -82,7 +82,7 @@ def test_the_list_of_the_studies_has_every_piece(
 
     asked: list[tuple[str, ...]] = []
     pieces = {
-        study.EnergyError: lambda s: (s.preset, "energy-error", *s.tasks, str(s.seed), str(s.seeds)),
+        study.EnergyError: lambda s: (s.preset, s.energy or "", *s.tasks, str(s.seed), str(s.seeds)),
         study.CrossDataset: lambda s: (s.preset, "cross-dataset", *s.tasks, *s.levels),
         study.Rollouts: lambda s: (s.preset, "rollouts", *s.tasks),
     }
@@ -92,9 +92,11 @@ def test_the_list_of_the_studies_has_every_piece(
         assert main(job.command.split()[1:]) == 0
     wanted = set[tuple[str, ...]]()
     for task in ("hopper", "halfcheetah", "walker2d"):
-        wanted |= {("fast", "energy-error", task, seed, "1") for seed in "012"}
+        wanted |= {("fast", "", task, seed, "1") for seed in "012"}
         levels = ("random", "medium", "medium-replay", "medium-expert")
         wanted |= {("fast", "cross-dataset", task, level) for level in levels}
         wanted.add(("fast", "rollouts", task))
+    for energy in ("", "literal"):
+        wanted |= {("paper", energy, task, "0", "1") for task in ("hopper", "halfcheetah")}
     assert set(asked) == wanted
     assert len(asked) == len(wanted)
