@@ -20,15 +20,14 @@ TRIES, SECONDS = 3, 200.0
 
 def test_the_kernel_goes_where_the_reference_goes() -> None:
     """In a process of its own: now and then the interpreter's threads wait for each other for ever."""
+    pytest.importorskip("jax._src.pallas.mosaic_gpu.interpret.params")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(CASES)]
     for _ in range(TRIES):
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
         except subprocess.TimeoutExpired:
             continue
-        assert done.returncode in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED), done.stdout[
-            -3000:
-        ]
+        assert done.returncode == pytest.ExitCode.OK, done.stdout[-3000:]
         return
     pytest.fail(f"The interpreter hung {TRIES} times.")
 
