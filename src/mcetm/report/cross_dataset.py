@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,6 +106,8 @@ def draw_rows(path: Path, results: dict[str, Any]) -> None:
                 points = [
                     (y, row["models"][name]["mean"]) for y, row in enumerate(own) if row["models"][name]
                 ]
+                if not points:
+                    continue
                 style = {key: value for key, value in STYLES[i].items() if key != "linestyle"}
                 axis.plot([x for _, x in points], [y for y, _ in points], ls="", ms=6, label=label, **style)
             for name, mark in (("plain", "$M$"), ("standard", "$S$"), ("mlp", "$P$")):
@@ -115,45 +117,54 @@ def draw_rows(path: Path, results: dict[str, Any]) -> None:
             axis.set_yticks(list(places), [f"{row['train']} → {row['test']}" for row in own])
             axis.set(xscale="log", ylim=(len(own) - 0.5, -0.5), title=f"{task}, trained on → tested on")
         axes[-1].set_xlabel("mean absolute error of the next state, raw units")
-        handles, labels = axes[0].get_legend_handles_labels()
-        drawn.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8)
+        entries = _entries(axes)
+        drawn.legend(entries.values(), entries, loc="outside lower center", ncols=3, fontsize=8)
 
 
 def draw_curves(path: Path, results: dict[str, Any]) -> None:
     """Error against the length of chains and against the amount of data, on the level itself and another."""
     studied = results["studied"]
     tests = [studied, *(test for test in results["tests"] if test != studied)][:2]
-    tasks = [task for task in results["chains"] if task in results["shares"]]
+    kinds = [kind for kind in _CURVES if results[kind]]
+    tasks = list(dict.fromkeys(task for kind in kinds for task in results[kind]))
     if not tasks:
         return
-    with figure(path, width=9.0, height=0.6 + 2.6 * len(tasks)) as drawn:
-        axes = drawn.subplots(len(tasks), 4, squeeze=False)
-        for row, task in zip(axes, tasks, strict=True):
-            for axis, test in zip(row[:2], tests, strict=False):
-                _draw_chains(axis, results["lengths"], results["chains"][task], test)
-                axis.set_title(f"{task}: {studied} → {test}", fontsize=8)
-            for axis, test in zip(row[2:], tests, strict=False):
-                _draw_shares(axis, results, task, test)
-                axis.set_title(f"{task}: {studied} → {test}", fontsize=8)
-            row[0].set_ylabel("mean absolute error")
-        for axis in axes[-1, :2]:
-            axis.set_xlabel("Langevin steps")
-        for axis in axes[-1, 2:]:
-            axis.set_xlabel("rows of the log")
-        small: dict[str, Any] = {"ncols": 2, "fontsize": 7, "title_fontsize": 8}
-        handles, labels = axes[0, 0].get_legend_handles_labels()
-        drawn.legend(handles, labels, title="MC-ETM, paper", loc="outside lower left", **small)
-        handles, labels = axes[0, 2].get_legend_handles_labels()
-        drawn.legend(handles, labels, title="all models", loc="outside lower right", **small)
+    with figure(path, width=0.6 + 4.2 * len(kinds), height=0.9 + 2.6 * len(tasks)) as drawn:
+        axes = drawn.subplots(len(tasks), 2 * len(kinds), squeeze=False)
+        for i, kind in enumerate(kinds):
+            unit, title, draw, side = _CURVES[kind]
+            panels = axes[:, 2 * i : 2 * i + 2]
+            for row, task in zip(panels, tasks, strict=True):
+                for axis, test in zip(row, tests, strict=False):
+                    if task not in results[kind]:
+                        axis.set_axis_off()
+                        continue
+                    draw(axis, results, task, test)
+                    axis.set(title=f"{task}: {studied} → {test}", xlabel=unit, yscale="log")
+                    axis.title.set_fontsize(8)
+            entries = _entries(panels.flat)
+            place: Any = f"outside lower {side if len(kinds) > 1 else 'center'}"
+            small: dict[str, Any] = {"ncols": 2, "fontsize": 7, "title_fontsize": 8}
+            drawn.legend(entries.values(), entries, title=title, loc=place, **small)
+        axes[0, 0].set_ylabel("mean absolute error")
 
 
-def _draw_chains(axis: Any, lengths: Sequence[int], curves: dict[str, Any], test: str) -> None:
-    for (name, curve), style in zip(curves.items(), STYLES, strict=False):
+def _entries(axes: Iterable[Any]) -> dict[str, Any]:
+    """What a legend of several panels must name: a panel may lack models that another has."""
+    entries: dict[str, Any] = {}
+    for axis in axes:
+        handles, labels = axis.get_legend_handles_labels()
+        entries |= dict(zip(labels, handles, strict=True))
+    return entries
+
+
+def _draw_chains(axis: Any, results: dict[str, Any], task: str, test: str) -> None:
+    lengths = results["lengths"]
+    for (name, curve), style in zip(results["chains"][task].items(), STYLES, strict=False):
         axis.plot(lengths, [errors[test]["mean"] for errors in curve], label=name, ms=4, **style)
     axis.set_xscale("symlog", linthresh=4)
     axis.set_xticks(lengths, [str(length) for length in lengths])
     axis.minorticks_off()
-    axis.set_yscale("log")
 
 
 def _draw_shares(axis: Any, results: dict[str, Any], task: str, test: str) -> None:
@@ -163,4 +174,11 @@ def _draw_shares(axis: Any, results: dict[str, Any], task: str, test: str) -> No
             counts = [part["transitions"] for part in curves[name]]
             values = [part["tests"][test]["mean"] for part in curves[name]]
             axis.plot(counts, values, label=results["models"][name], ms=4, **style)
-    axis.set(xscale="log", yscale="log")
+    axis.set_xscale("log")
+
+
+_CURVES = {
+    "chains": ("Langevin steps", "MC-ETM, paper", _draw_chains, "left"),
+    "shares": ("rows of the log", "all models", _draw_shares, "right"),
+}
+"""Unit, title of the legend, how a panel is drawn, and where the legend stands if both are there."""
