@@ -209,6 +209,12 @@ def test_the_study_fills_its_table_in_several_runs(
     for name in ("cross-dataset", "cross-dataset-curves"):
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000
 
+    row = (tmp_path / "rows" / "hopper-medium-plain.json").rename(tmp_path / "away.json")
+    assert main([*command, "--levels", "random", "--models", "gaussian"]) == 0
+    fewer = json.loads((tmp_path / "results.json").read_text())["shares"]["hopper"]["plain"]
+    assert [part and part["transitions"] for part in fewer] == [70, None]  # blank: it has not been run
+    row.rename(tmp_path / "rows" / "hopper-medium-plain.json")
+
     def refuse(*_: object) -> None:
         raise AssertionError("a finished part was trained again")
 

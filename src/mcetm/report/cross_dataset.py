@@ -35,8 +35,9 @@ def show_cross_dataset(results: dict[str, Any], console: Console) -> None:
             console,
         )
     for task, curves in results["shares"].items():
-        counts = [f"{part['transitions']:,}" for part in next(iter(curves.values()))]
-        named = {models[name]: [part["tests"] for part in parts] for name, parts in curves.items()}
+        columns = zip(*curves.values(), strict=True)
+        counts = [next((f"{part['transitions']:,}" for part in column if part), "") for column in columns]
+        named = {models[name]: [part and part["tests"] for part in parts] for name, parts in curves.items()}
         _show_curves(
             f"{task}-{results['studied']}: mean absolute error by rows of the log", counts, named, console
         )
@@ -77,7 +78,7 @@ def _show(
 
 
 def _show_curves(
-    title: str, columns: Sequence[Any], curves: dict[str, list[dict[str, Any]]], console: Console
+    title: str, columns: Sequence[Any], curves: dict[str, list[dict[str, Any] | None]], console: Console
 ) -> None:
     from rich.table import Table
 
@@ -87,8 +88,8 @@ def _show_curves(
     for column in columns:
         table.add_column(str(column), justify="right")
     for name, curve in curves.items():
-        for test in curve[0]:
-            table.add_row(name, test, *(f"{errors[test]['mean']:.3g}" for errors in curve))
+        for test in next(filter(None, curve)):
+            table.add_row(name, test, *(f"{errors[test]['mean']:.3g}" if errors else "" for errors in curve))
     console.print(table)
 
 
@@ -171,8 +172,9 @@ def _draw_shares(axis: Any, results: dict[str, Any], task: str, test: str) -> No
     curves = results["shares"][task]
     for name, style in zip(results["models"], STYLES, strict=False):
         if name in curves:
-            counts = [part["transitions"] for part in curves[name]]
-            values = [part["tests"][test]["mean"] for part in curves[name]]
+            ran = [part for part in curves[name] if part]
+            counts = [part["transitions"] for part in ran]
+            values = [part["tests"][test]["mean"] for part in ran]
             axis.plot(counts, values, label=results["models"][name], ms=4, **style)
     axis.set_xscale("log")
 

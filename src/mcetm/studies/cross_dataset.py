@@ -245,14 +245,12 @@ def _rows(study: _Task) -> list[dict[str, Any]]:
     return rows
 
 
-def _shares(study: _Task) -> dict[str, list[dict[str, Any]]]:
-    """By model the errors for ever more data, all of it last; only models that have all shares."""
+def _shares(study: _Task) -> dict[str, list[dict[str, Any] | None]]:
+    """By model the errors for ever more data, all of it last; None where a share has not been run."""
     level, found = study.config.studied, {}
     for model in MODELS:
         parts = [lookup(*study.share(share, model)) for share in study.config.shares]
-        parts.append(lookup(*study.row(level, model)))
-        if all(part is not None for part in parts):
-            found[model] = [
-                {key: part[key] for key in ("transitions", "tests")} for part in parts if part is not None
-            ]
+        if any(parts):
+            parts.append(lookup(*study.row(level, model)))
+            found[model] = [part and {key: part[key] for key in ("transitions", "tests")} for part in parts]
     return found
