@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mcetm.report.figures import STYLES, figure
+from mcetm.report.figures import STYLES, figure, legend_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -143,8 +143,7 @@ def _panels(path: Path, families: dict[str, Any], xlabel: str) -> Iterator[list[
         for axis, family in zip(axes, families, strict=True):
             axis.set_title(family)
         axes[len(axes) // 2].set_xlabel(xlabel)
-        handles, labels = axes[0].get_legend_handles_labels()
-        drawn.legend(handles, labels, loc="outside lower center", ncols=6)
+        legend_below(drawn, axes, ncols=6)
 
 
 def _number(value: float | None) -> float:

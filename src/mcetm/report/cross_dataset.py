@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mcetm.report.figures import STYLES, figure
+from mcetm.report.figures import STYLES, figure, legend_below
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,12 +36,17 @@ def show_cross_dataset(results: dict[str, Any], console: Console) -> None:
             console,
         )
     for task, curves in results["shares"].items():
-        columns = zip(*curves.values(), strict=True)
-        counts = [next((f"{part['transitions']:,}" for part in column if part), "") for column in columns]
+        counts = ["" if count is None else f"{count:,}" for count in _row_counts(curves)]
         named = {models[name]: [part and part["tests"] for part in parts] for name, parts in curves.items()}
         _show_curves(
             f"{task}-{results['studied']}: mean absolute error by rows of the log", counts, named, console
         )
+
+
+def _row_counts(curves: dict[str, list[dict[str, Any] | None]]) -> list[int | None]:
+    """How many rows each share has; None where no model has been trained on it."""
+    columns = zip(*curves.values(), strict=True)
+    return [next((part["transitions"] for part in column if part), None) for column in columns]
 
 
 def has_run(row: dict[str, Any]) -> bool:
@@ -118,8 +124,7 @@ def draw_rows(path: Path, results: dict[str, Any]) -> None:
             axis.set_yticks(list(places), [f"{row['train']} → {row['test']}" for row in own])
             axis.set(xscale="log", ylim=(len(own) - 0.5, -0.5), title=f"{task}, trained on → tested on")
         axes[-1].set_xlabel("mean absolute error of the next state, raw units")
-        entries = _entries(axes)
-        drawn.legend(entries.values(), entries, loc="outside lower center", ncols=3, fontsize=8)
+        legend_below(drawn, axes, ncols=3, fontsize=8)
 
 
 def draw_curves(path: Path, results: dict[str, Any]) -> None:
@@ -137,26 +142,16 @@ def draw_curves(path: Path, results: dict[str, Any]) -> None:
             panels = axes[:, 2 * i : 2 * i + 2]
             for row, task in zip(panels, tasks, strict=True):
                 for axis, test in zip(row, tests, strict=False):
-                    if task not in results[kind]:
+                    if task in results[kind]:
+                        draw(axis, results, task, test)
+                        axis.set(xlabel=unit, yscale="log")
+                        axis.set_title(f"{task}: {studied} → {test}", fontsize=8)
+                    else:
                         axis.set_axis_off()
-                        continue
-                    draw(axis, results, task, test)
-                    axis.set(title=f"{task}: {studied} → {test}", xlabel=unit, yscale="log")
-                    axis.title.set_fontsize(8)
-            entries = _entries(panels.flat)
-            place: Any = f"outside lower {side if len(kinds) > 1 else 'center'}"
-            small: dict[str, Any] = {"ncols": 2, "fontsize": 7, "title_fontsize": 8}
-            drawn.legend(entries.values(), entries, title=title, loc=place, **small)
-        axes[0, 0].set_ylabel("mean absolute error")
-
-
-def _entries(axes: Iterable[Any]) -> dict[str, Any]:
-    """What a legend of several panels must name: a panel may lack models that another has."""
-    entries: dict[str, Any] = {}
-    for axis in axes:
-        handles, labels = axis.get_legend_handles_labels()
-        entries |= dict(zip(labels, handles, strict=True))
-    return entries
+            small = {"title": title, "ncols": 2, "fontsize": 7, "title_fontsize": 8}
+            legend_below(drawn, panels.flat, side if len(kinds) > 1 else "center", **small)
+        for row in axes:
+            next(axis for axis in row if axis.axison).set_ylabel("mean absolute error")
 
 
 def _draw_chains(axis: Any, results: dict[str, Any], task: str, test: str) -> None:
@@ -170,11 +165,11 @@ def _draw_chains(axis: Any, results: dict[str, Any], task: str, test: str) -> No
 
 def _draw_shares(axis: Any, results: dict[str, Any], task: str, test: str) -> None:
     curves = results["shares"][task]
+    counts = [math.nan if count is None else count for count in _row_counts(curves)]
     for name, style in zip(results["models"], STYLES, strict=False):
         if name in curves:
-            ran = [part for part in curves[name] if part]
-            counts = [part["transitions"] for part in ran]
-            values = [part["tests"][test]["mean"] for part in ran]
+            # A gap where a share has not been run.
+            values = [part["tests"][test]["mean"] if part else math.nan for part in curves[name]]
             axis.plot(counts, values, label=results["models"][name], ms=4, **style)
     axis.set_xscale("log")
 

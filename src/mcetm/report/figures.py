@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mcetm.files import atomic_write
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Okabe and Ito's palette, with three more; dashes and markers carry the same distinction without colour.
@@ -57,3 +58,13 @@ def figure(path: Path, *, width: float = 7.0, height: float = 3.0) -> Iterator[F
                 drawn.savefig(
                     temporary, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None
                 )
+
+
+def legend_below(drawn: Figure, axes: Iterable[Axes], side: str = "center", **look: Any) -> None:
+    """One legend under all panels; a panel may lack what another shows."""
+    entries: dict[str, Any] = {}
+    for axis in axes:
+        handles, labels = axis.get_legend_handles_labels()
+        entries |= dict(zip(labels, handles, strict=True))
+    place: Any = f"outside lower {side}"
+    drawn.legend(list(entries.values()), list(entries), loc=place, **look)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mcetm.report.figures import STYLES, figure
+from mcetm.report.figures import STYLES, figure, legend_below
 
 _INSIDE, _OUTSIDE = STYLES[6]["color"], STYLES[1]["color"]
 _FAMILIES = {
@@ -101,8 +101,7 @@ def draw_ladder(path: Path, results: dict[str, Any]) -> None:
                 _draw(row[-1], results["coverages"], measure, {**style, "marker": ""}, score)
             row[-1].set(xlabel="accepted share", ylabel="error ÷ that of all", ylim=(0.0, None))
             row[0].set_ylabel(f"{name}\nAUROC")
-        handles, labels = axes[0, 0].get_legend_handles_labels()
-        drawn.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8)
+        legend_below(drawn, axes[:, 0], ncols=5, fontsize=8)
 
 
 def _short(strength: float | str) -> str:

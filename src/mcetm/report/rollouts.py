@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mcetm.report.figures import STYLES, figure
+from mcetm.report.figures import STYLES, figure, legend_below
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,8 +51,7 @@ def draw_rollouts(path: Path, tasks: dict[str, dict[str, Any]], models: dict[str
                 if name in parts:
                     _draw_model(row, parts[name], label, style)
             _draw_ways(row[2], parts, models)
-        handles, labels = axes[0, 0].get_legend_handles_labels()
-        drawn.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
+        legend_below(drawn, axes[:, 0], ncols=4, fontsize=8)
 
 
 def _steps(curve: Any) -> np.ndarray:

@@ -29,7 +29,7 @@ from mcetm.dynamics import (
 from mcetm.errors import UserError
 from mcetm.files import find_file, write_json
 from mcetm.pipeline.environment import describe_environment
-from mcetm.report.figures import STYLES, figure
+from mcetm.report.figures import STYLES, figure, legend_below
 from mcetm.studies.keeping import kept
 from mcetm.studies.openloop import Windows, open_loop
 from mcetm.studies.rivals import RivalsConfig, scaled_down, train_rivals
@@ -274,6 +274,4 @@ def draw_contact(path: Path, runs: list[dict[str, Any]]) -> None:
         for name, style in zip(names, STYLES, strict=False):
             right.plot(steps, example[name], markevery=8, markersize=4, **style)
         right.set(xlabel="steps ahead", ylabel="height of the centre, cube widths", title="one held-out toss")
-        handles, labels = left.get_legend_handles_labels()
-        truth, word = right.get_legend_handles_labels()
-        drawn.legend(handles + truth[:1], labels + word[:1], loc="outside lower center", ncols=6)
+        legend_below(drawn, [left, right], ncols=6)
