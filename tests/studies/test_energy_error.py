@@ -36,7 +36,7 @@ from mcetm.pipeline.names import Algo
 from mcetm.pipeline.presets import make_config
 from mcetm.pipeline.train import start_run
 from mcetm.studies import energy_error, ladder, rivals
-from mcetm.studies.distrust import SCORES
+from mcetm.studies.distrust import SCORES, SPREADS
 from mcetm.studies.energy_error import run_energy_error
 from mcetm.studies.energy_error_presets import PRESETS, EnergyErrorConfig, with_energy
 from mcetm.studies.value import ValueConfig
@@ -173,7 +173,7 @@ def test_an_unfinished_run_and_one_without_an_energy_are_refused(
     ("options", "sentence"),
     [
         (["--seeds", "0"], "at least 1 seed, not 0"),
-        (["--members", "1"], "at least 2 of them, not 1"),
+        (["--members", "0"], "at least 1 energy, not 0"),
         (["--run", "nowhere"], "nowhere is not a run"),
         (["--run", "nowhere", "--tasks", "hopper"], "A run brings its own task"),
         (["--level", "medium-expert"], "no level 'medium-expert' of hopper"),
@@ -185,6 +185,18 @@ def test_mistakes_end_with_one_sentence(
     assert main(["study", "energy-error", *options, "--out", str(tmp_path / "out")]) == 2
     assert sentence in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_single_energy_has_every_score_but_those_between_members(tmp_path: Path) -> None:
+    results = run_energy_error(tmp_path, tasks=("hopper",), members=1)
+    assert [*results["datasets"]["hopper-medium"]["scores"]] == [n for n in SCORES if n not in SPREADS]
+    assert (tmp_path / "energy-error-hopper.png").is_file()
+
+
+def test_the_papers_energies_are_trained_for_a_hundred_epochs_in_both_readings() -> None:
+    models = PRESETS["paper"]("hopper-medium").models
+    for energy in (models.energy, with_energy(models, "literal", small=False).energy):
+        assert energy.steps * energy.batch_size == pytest.approx(100 * 900_000, rel=0.01)
 
 
 def test_other_tasks_are_refused() -> None:
@@ -201,7 +213,7 @@ def test_presets_have_the_models_of_training_and_either_energy() -> None:
     support = SupportConfig(steps=60_000)
     assert fast.models == replace(trained, gaussian=longer, energy=shorter, support=support)
     paper = PRESETS["paper"]("hopper-medium").models
-    assert (paper.energy, paper.calibration.absolute) == (PAPER_EMPO, -5.0)
+    assert (paper.energy, paper.calibration.absolute) == (replace(PAPER_EMPO, steps=88_000), -5.0)
     plain = with_energy(fast.models, "plain", small=False)
     assert (plain.energy, plain.inference, plain.support) == (PAPER_EMPO, InferenceConfig(), None)
     assert with_energy(plain, "anchored", small=False).energy == ANCHORED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,13 +76,19 @@ def _histograms(axis: Any, edges: np.ndarray, *parts: tuple[np.ndarray, str]) ->
             axis.hist(values, edges, weights=weights, color=colour, alpha=0.6, label=label)
 
 
-def draw_ladder(path: Path, results: dict[str, Any]) -> None:
-    """AUROC on every rung by family, and the error of what is accepted, for every score and dataset."""
+def draw_ladder(path: Path, results: dict[str, Any], scores: Iterable[str]) -> None:
+    """AUROC on every rung by family, and the error of what is accepted, for every score and dataset.
+
+    `scores` are all there may be: each has its own style, whichever are missing.
+    """
     datasets = results["datasets"]
+    styles = list(zip(scores, STYLES, strict=True))
     with figure(path, width=11.0, height=2.5 * len(datasets) + 0.9) as drawn:
         axes = drawn.subplots(len(datasets), len(_FAMILIES) + 1, squeeze=False)
         for row, (name, found) in zip(axes, datasets.items(), strict=True):
-            shown = [(*item, style) for item, style in zip(found["scores"].items(), STYLES, strict=True)]
+            shown = [
+                (name, found["scores"][name], style) for name, style in styles if name in found["scores"]
+            ]
             for axis, (family, label) in zip(row, _FAMILIES.items(), strict=False):
                 places = [i for i, rung in enumerate(found["rungs"]) if rung["family"] == family]
                 strengths = [_short(found["rungs"][i]["strength"]) for i in places]

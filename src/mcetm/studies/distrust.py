@@ -34,6 +34,8 @@ SCORES = {
     "random": "MC-ETM",
 }
 """Every score, and the model whose errors it is held against: its own, if it is of one."""
+SPREADS = ("MC-ETM member spread", "MC-ETM Q-penalty")
+"""Scores between MC-ETM's members, which a single one does not have."""
 IN_UNITS = ("MC-ETM expected error", "Gaussian total spread")
 """Scores that say how large the error is, and not only where it is larger."""
 
@@ -102,24 +104,27 @@ class Subject(eqx.Module):
         )
         means, stds = self.regressor.predict(obs, action)
         away = self.neighbours - self.inputs.pair(obs, action)
+        scores = {
+            "MC-ETM energy": lowest.mean(),
+            "MC-ETM expected error": self.energy.expected_error(obs, action, key=point_key),
+            "MC-ETM terminal energy": terminal.mean(),
+            "MC-ETM member spread": jnp.sqrt((drawn.epistemic / self.change**2).mean()),
+            "MC-ETM Q-penalty": self._value_spread(drawn, key=value_key),
+            "Gaussian log-std": jnp.log(stds / self.change).mean(),
+            "Gaussian total spread": jnp.sqrt(
+                (((stds**2).mean(axis=0) + means.var(axis=0, ddof=1)) / self.change**2).mean()
+            ),
+            "ensemble disagreement": Disagreement(self.regressor).apart(obs, action),
+            "max-aleatoric (MOPO)": jnp.linalg.norm(self.regressor.spread(obs, action), axis=-1).max(),
+            "Q-dispersion (MOBILE)": self._value_spread(imagined, key=value_key),
+            # Differences, not products: these lose the small distances to rounding.
+            "nearest neighbour": jnp.sqrt((away**2).sum(axis=-1).min()),
+            "random": jax.random.uniform(chance_key),
+        }
+        if drawn.energy.shape[0] == 1:
+            scores = {name: score for name, score in scores.items() if name not in SPREADS}
         return {
-            "scores": {
-                "MC-ETM energy": lowest.mean(),
-                "MC-ETM expected error": self.energy.expected_error(obs, action, key=point_key),
-                "MC-ETM terminal energy": terminal.mean(),
-                "MC-ETM member spread": jnp.sqrt((drawn.epistemic / self.change**2).mean()),
-                "MC-ETM Q-penalty": self._value_spread(drawn, key=value_key),
-                "Gaussian log-std": jnp.log(stds / self.change).mean(),
-                "Gaussian total spread": jnp.sqrt(
-                    (((stds**2).mean(axis=0) + means.var(axis=0, ddof=1)) / self.change**2).mean()
-                ),
-                "ensemble disagreement": Disagreement(self.regressor).apart(obs, action),
-                "max-aleatoric (MOPO)": jnp.linalg.norm(self.regressor.spread(obs, action), axis=-1).max(),
-                "Q-dispersion (MOBILE)": self._value_spread(imagined, key=value_key),
-                # Differences, not products: these lose the small distances to rounding.
-                "nearest neighbour": jnp.sqrt((away**2).sum(axis=-1).min()),
-                "random": jax.random.uniform(chance_key),
-            },
+            "scores": scores,
             "errors": {
                 "MC-ETM": self.error(self.energy.predict(obs, action, key=point_key), truth),
                 "Gaussian ensemble": self.error(means.mean(axis=0), truth),

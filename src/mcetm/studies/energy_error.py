@@ -94,8 +94,8 @@ def run_energy_error(
     """
     if seeds is not None and seeds < 1:
         raise UserError(f"The energy-error study needs at least 1 seed, not {seeds}.")
-    if members is not None and members < 2:
-        raise UserError(f"Scores by the spread of members need at least 2 of them, not {members}.")
+    if members is not None and members < 1:
+        raise UserError(f"An ensemble needs at least 1 energy, not {members}.")
     if run is not None and (tasks, energy, members, seeds) != (None, None, None, None):
         raise UserError(
             "A run brings its own task, energies and seeds; leave out --tasks, --energy, --members, --seeds."
@@ -125,7 +125,8 @@ def run_energy_error(
                 for s in job.seeds
             ]
             found[job.dataset] = {"setting": job.setting, **_summary(pieces)}
-            draw_scores(out / f"energy-error-{job.task.name}", pieces[0], SCORES)
+            scores = {name: model for name, model in SCORES.items() if name in pieces[0]["scores"]}
+            draw_scores(out / f"energy-error-{job.task.name}", pieces[0], scores)
             advance(1)
     results = {
         "study": "energy-error",
@@ -137,7 +138,7 @@ def run_energy_error(
         "datasets": found,
     }
     results = _without_nan(results)
-    draw_ladder(out / "energy-error", results)
+    draw_ladder(out / "energy-error", results, SCORES)
     write_tables(out / "tables.md", results)
     write_json(out / "results.json", results)
     return results
@@ -316,7 +317,7 @@ def _summary(pieces: list[dict[str, Any]]) -> dict[str, Any]:
 
     by_rung = ("pearson", "spearman", "auroc", "rejected", "risk", "false alarms")
     scores = {}
-    for name in SCORES:
+    for name in pieces[0]["scores"]:
         flat = {m: np.stack([piece["scores"][name][m] for piece in pieces], axis=-1) for m in by_rung}
         scores[name] = {**over_seeds(flat), "pooled": gathered("scores", name, "pooled")}
     return {

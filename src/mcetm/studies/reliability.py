@@ -68,6 +68,7 @@ def measure(
                 rate,
             )
             for name, model in SCORES.items()
+            if name in looks["scores"]
         },
     }
 

@@ -131,6 +131,8 @@ class Rivals:
     @functools.cached_property
     def longer(self) -> Trained:
         """The regressor after a longer training; nothing is built on it."""
+        if self.config.longer == 1.0:
+            return self.gaussian
         return self._regressor(prolonged(self.config.gaussian, self.config.longer), self._keys[0])
 
     @functools.cached_property
