@@ -15,10 +15,11 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, PRNGKeyArray
 
 from mcetm.console import progress
 from mcetm.data.transitions import Transitions
-from mcetm.dynamics import REFINE, InferenceConfig, calibrate, fit_support
+from mcetm.dynamics import REFINE, EnergyEnsemble, InferenceConfig, calibrate, fit_support
 from mcetm.envs import collect_recipe, load_dataset
 from mcetm.errors import UserError
 from mcetm.files import write_json
@@ -190,6 +191,28 @@ def _job(
     return _Job(dataset, task, config, setting, list(range(seed, seed + config.seeds)), parts)
 
 
+def rivals_of(
+    train: Transitions,
+    known: Transitions,
+    config: EnergyErrorConfig,
+    seed: int,
+    folder: Path | None = None,
+    validate: Callable[[EnergyEnsemble], dict[str, Array]] | None = None,
+) -> Rivals:
+    """The transition models of one seed, trained when they are asked for."""
+    models, kind = config.models, config.models.energy.kind
+    inference = models.inference or (REFINE if kind == "anchored" else InferenceConfig())
+    chosen: dict[str, Any] = {kind: models.energy, f"{kind}_inference": inference}
+    chosen |= {"gaussian": models.gaussian, "autoencoder": models.autoencoder, "longer": config.longer}
+    key = _keys(seed)[0]
+    return Rivals(train, known, RivalsConfig(**chosen), key=key, folder=folder, validate=validate)
+
+
+def _keys(seed: int) -> PRNGKeyArray:
+    """For training and for calibration."""
+    return jax.random.split(jax.random.key(seed))
+
+
 def _train(
     train: Transitions,
     known: Transitions,
@@ -199,19 +222,13 @@ def _train(
     folder: Path | None,
 ) -> tuple[Subject, dict[str, float]]:
     """Everything that scores are made of, on one log, and what it cost."""
-    models, kind = config.models, config.models.energy.kind
-    inference = models.inference or (REFINE if kind == "anchored" else InferenceConfig())
-    chosen: dict[str, Any] = {kind: models.energy, f"{kind}_inference": inference}
-    chosen |= {"gaussian": models.gaussian, "autoencoder": models.autoencoder, "longer": config.longer}
-    rivals = RivalsConfig(**chosen)
-    train_key, calibration_key = jax.random.split(jax.random.key(s))
-    support_key = jax.random.fold_in(train_key, 0)
-    trained = Rivals(train, known, rivals, key=train_key, folder=folder)
-    found = getattr(trained, kind)
+    models, trained = config.models, rivals_of(train, known, config, s, folder)
+    train_key, calibration_key = _keys(s)
+    found = getattr(trained, models.energy.kind)
     energy, seconds = found.model, found.seconds
     if models.support is not None:
         wanted = models.support
-        home = trained.home("support", wanted)
+        home, support_key = trained.home("support", wanted), jax.random.fold_in(train_key, 0)
         support = clocked(lambda: fit_support(train, known, wanted, key=support_key, folder=home))
         energy, seconds = replace(energy, support=support.model), seconds + support.seconds
     low, high = (jnp.asarray(bound, jnp.float32) for bound in (task.action_low, task.action_high))

@@ -1,0 +1,182 @@
+"""The paper's energies after 100 epochs: one-step errors, what chains and epochs do, and rollouts.
+
+    python benchmarks/paper_energies.py hopper paper-empo --trained DIR [--record]
+
+One energy with the settings of `mcetm study energy-error --preset paper --members 1` (`paper`: to the letter,
+`--energy literal` there), on the same rows; a training that the study has left in DIR is used, and without
+one this trains, on a large GPU for six minutes. Tests are those of `mcetm study cross-dataset --preset fast`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from mcetm.data.normalize import Statistics
+from mcetm.data.transitions import Transitions
+from mcetm.dynamics import EnergyEnsemble, GaussianEnsemble
+from mcetm.envs import load_dataset
+from mcetm.evaluation.detection import auroc
+from mcetm.studies.cross_dataset import PRESETS as CROSS
+from mcetm.studies.cross_dataset import CrossConfig
+from mcetm.studies.energy_error import rivals_of
+from mcetm.studies.energy_error_presets import PRESETS, with_energy
+from mcetm.studies.locomotion import Logs
+from mcetm.studies.onestep import STAGES, STARTS, HeldOut, with_steps
+from mcetm.studies.openloop import open_loop
+from mcetm.studies.rivals import Draw, point
+from mcetm.studies.rollouts import HORIZONS, curves, guarded, some_windows
+from record import record
+
+EPOCHS = (1, 5, 10, 20, 50, 100)
+ROWS = 1000
+"""Of each level for what is varied; the table itself has as many as the study."""
+VARIED = ("medium", "random")
+"""Levels for the length of chains."""
+
+
+def main() -> None:
+    """Train, or find what was trained, and measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("task", choices=("hopper", "halfcheetah", "walker2d"))
+    parser.add_argument("reading", choices=("paper-empo", "paper"))
+    parser.add_argument("--trained", type=Path, required=True)
+    parser.add_argument("--record", action="store_true")
+    asked = parser.parse_args()
+    name = f"{asked.task}-medium"
+    config = PRESETS["paper"](name)
+    if asked.reading == "paper":
+        config = replace(config, models=with_energy(config.models, "literal", small=False))
+    energy = replace(config.models.energy, members=1)
+    config = replace(config, models=replace(config.models, energy=energy))
+    train, held = load_dataset(name, infos=True).split(config.holdout, seed=0)
+    known, _ = held.split(0.5, seed=0)
+    snapshots = Snapshots(asked.trained / "snapshots", f"{asked.task}-{asked.reading}", energy.steps)
+    rivals = rivals_of(train, known, config, 0, asked.trained, snapshots)
+    model, regressor = rivals.plain.model, rivals.gaussian.model
+    tests, cross = _tests(asked.task, train)
+    few = replace(tests, rows={level: tuple(x[:ROWS] for x in rows) for level, rows in tests.rows.items()})
+    record(
+        f"paper_energies-{asked.task}-{asked.reading}",
+        {
+            "device": jax.devices()[0].device_kind,
+            "training": {
+                "energy": rivals.plain.clock()[-1],
+                "history": [rivals.plain.history[i] for i in (0, 9, 29, -1)],
+            },
+            "tests": {
+                "regressor": _errors(tests, point(regressor)),
+                "energy": _errors(tests, point(model)),
+                "through the autoencoder": _errors(tests, eqx.Partial(_decoded, model, regressor)),
+            },
+            "epochs": {
+                str(epochs): _after(few, replace(model, members=snapshots.read(model, epochs)))
+                for epochs in EPOCHS
+                if snapshots.path(epochs).exists()
+            },
+            "chains": _chains(few, model, cross),
+            "lengths": cross.lengths,
+            "open loop": {
+                "horizons": HORIZONS,
+                "no change": _follow(held, lambda obs, action, key: obs),
+                "regressor": _follow(held, point(regressor)),
+                "energy": _follow(held, point(model)),
+            },
+        },
+    )
+
+
+class Snapshots:
+    """The energies as they were after some epochs, kept while they are trained, in one go."""
+
+    def __init__(self, folder: Path, name: str, steps: int) -> None:
+        self.folder, self.name, self.steps, self._chunks = folder, name, steps, 0
+
+    def __call__(self, model: EnergyEnsemble) -> dict[str, Any]:
+        """After every 1,000 steps of training."""
+        self._chunks += 1
+        for epochs in EPOCHS:
+            if self._chunks == max(1, round(epochs * self.steps / 100_000)):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                eqx.tree_serialise_leaves(self.path(epochs), model.members)
+        return {}
+
+    def path(self, epochs: int) -> Path:
+        """Of the energies after so many epochs."""
+        return self.folder / f"{self.name}-{epochs:03d}.eqx"
+
+    def read(self, model: EnergyEnsemble, epochs: int) -> Any:
+        """The members as they were then."""
+        return eqx.tree_deserialise_leaves(self.path(epochs), model.members)
+
+
+def _tests(task: str, train: Transitions) -> tuple[HeldOut, CrossConfig]:
+    """Held-out rows of every level, none of them trained on."""
+    cross = CROSS["fast"]()
+    logs: Logs = cross.logs
+    tests = {level: logs.divide(logs.load(task, level, Path("studies/data")))[1] for level in cross.tests}
+    return HeldOut.of(tests, train, cross.rows, seed=0), cross
+
+
+def _errors(tests: HeldOut, draw: Draw) -> dict[str, dict[str, float]]:
+    found = tests.errors(draw, key=jax.random.key(0))
+    return {level: {n: e[n] for n in ("mean", "median", "normalised")} for level, e in found.items()}
+
+
+def _decoded(model: EnergyEnsemble, regressor: GaussianEnsemble, obs: Any, action: Any, key: Any) -> Any:
+    """Where a chain through latent space begins: the regressor's prediction, encoded and decoded."""
+    assert model.autoencoder is not None  # noqa: S101 (manifold negatives need one)
+    start = regressor.predict(obs, action)[0].mean(axis=0)
+    return model.autoencoder.decode(model.autoencoder.encode(start))
+
+
+def _after(tests: HeldOut, model: EnergyEnsemble) -> dict[str, Any]:
+    """Errors, and whether energies tell other levels' pairs from held-out ones."""
+    energies = {level: _lowest(model, *rows[:2]) for level, rows in tests.rows.items()}
+    told = {
+        level: float(auroc(energies["medium"], found))
+        for level, found in energies.items()
+        if level != "medium"
+    }
+    return {"errors": _errors(tests, point(model)), "auroc": told}
+
+
+@eqx.filter_jit
+def _lowest(model: EnergyEnsemble, obs: Any, action: Any) -> Any:
+    keys = jax.random.split(jax.random.key(0), len(obs))
+    return jax.vmap(lambda o, a, k: model.minimum(o, a, key=k).mean())(obs, action, keys)
+
+
+def _chains(tests: HeldOut, model: EnergyEnsemble, cross: CrossConfig) -> dict[str, list[Any]]:
+    """As the study has them, and with the steps of this energy's own presets."""
+    own: Callable[[int], Any] = lambda steps: replace(model.config.ambient, noise=0.0, steps=steps)  # noqa: E731
+    tests = replace(tests, rows={level: tests.rows[level] for level in VARIED})
+    ways = {"falling steps": lambda steps: replace(cross.chain, steps=steps), "its own steps": own}
+    return {
+        f"{start}, {stages}, {way}": [
+            _errors(tests, point(with_steps(model, start, stages, steps, chain(steps))))
+            for steps in cross.lengths
+        ]
+        for way, chain in ways.items()
+        for start in STARTS
+        for stages in STAGES
+    }
+
+
+def _follow(held: Transitions, draw: Draw) -> list[float]:
+    """Median error in spreads of the states, at the horizons."""
+    windows = some_windows(held, max(HORIZONS), 100, seed=0)
+    found = open_loop(draw, project=guarded)(windows, jax.random.key(0))
+    errors = curves(found, np.asarray(windows.truth), Statistics.of(held).obs.std)["normalised"]
+    return [float(errors[1][h - 1]) for h in HORIZONS]
+
+
+if __name__ == "__main__":
+    main()
