@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -57,7 +58,7 @@ def tiny() -> RolloutsConfig:
 
 def fake_rival(rivals: Rivals, kind: str) -> Rival:
     """A model that stays a share behind the truth; nothing is trained."""
-    share = {"mlp": 0.5, "plain": 0.9}[kind]
+    share = {"mlp": 0.5, "plain": 0.9, "gaussian": 0.4}[kind]
     lag = lambda s: lambda o, a, k: o + 0.001 * s * jnp.arange(11.0)  # noqa: E731
     selected = None if kind == "mlp" else lambda count: lag(count / 2)
     return Rival(kind, lag(share), lag(share + 0.2), (lag(0.8), lag(1.2)), 1.0, selected)
@@ -101,15 +102,28 @@ def test_the_study_follows_films_and_goes_on_after_finished_models(
     command = ["study", "rollouts", "--out", str(tmp_path), "--pictures", "drawn"]
     assert main([*command, "--models", "mlp"]) == 0
     assert main([*command, "--models", "plain"]) == 0
+    # What the tube does is a test of its own; here, that predictions pass through it.
+    monkeypatch.setattr(Rivals, "autoencoder", SimpleNamespace(model=None))
+    monkeypatch.setattr(
+        rollouts, "Tube", SimpleNamespace(of=lambda *_, quantile: lambda s: s + 0.0003 * jnp.arange(11.0))
+    )
+    assert main([*command, "--models", "gaussian"]) == 0
     said = capsys.readouterr().out
     assert all(
-        name in said for name in ("MLP", "no change", "MC-ETM, paper, low energy", "rollouts-hopper.gif")
+        name in said
+        for name in (
+            "MLP",
+            "no change",
+            "MC-ETM, paper, low energy",
+            "Gaussian ensemble, held",
+            "rollouts-hopper.gif",
+        )
     )
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["horizons"] == [1, 5, 10]
     assert results["films"] == {"hopper": "drawn"}
     models = results["tasks"]["hopper"]
-    assert set(models) == {"unchanged", "mlp", "plain"}
+    assert set(models) == {"unchanged", "mlp", "plain", "gaussian"}
     assert set(models["mlp"]) == {"point", "members", "seconds"}  # its spread means nothing
     assert set(models["plain"]) == {"point", "sampled", "selected", "members", "seconds"}
     assert np.shape(models["plain"]["members"]) == (2, 3)
@@ -117,6 +131,7 @@ def test_the_study_follows_films_and_goes_on_after_finished_models(
     steps = 0.005 * np.array([[1, 5, 10]] * 3)
     lags = {"unchanged": {"point": 1.0}, "mlp": {"point": 0.5}}
     lags["plain"] = {"point": 0.1, "sampled": 0.1, "selected": 0.0}
+    lags["gaussian"] = {"point": 0.6, "held": 0.3}
     for model, ways in lags.items():
         for way, lag in ways.items():
             np.testing.assert_allclose(models[model][way]["raw"], lag * steps, rtol=1e-3, atol=1e-6)

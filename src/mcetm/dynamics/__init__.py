@@ -12,6 +12,7 @@ from mcetm.dynamics.reward import HeadConfig, LearnedTermination, fit_reward, fi
 from mcetm.dynamics.samples import Samples
 from mcetm.dynamics.space import Space
 from mcetm.dynamics.support import Support, SupportConfig, fit_support
+from mcetm.dynamics.tube import Tube
 from mcetm.dynamics.world import TransitionModel, World
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "SupportConfig",
     "Threshold",
     "TransitionModel",
+    "Tube",
     "World",
     "calibrate",
     "fit_autoencoder",

@@ -12,7 +12,7 @@ from mcetm.report.figures import STYLES, figure, legend_below
 if TYPE_CHECKING:
     from rich.console import Console
 
-WAYS = {"point": "", "sampled": ", sampled", "selected": ", low energy"}
+WAYS = {"point": "", "sampled": ", sampled", "selected": ", low energy", "held": ", held"}
 
 
 def show_rollouts(results: dict[str, Any], console: Console) -> None:
@@ -78,7 +78,12 @@ def _draw_model(row: Any, part: dict[str, Any], label: str, style: dict[str, Any
 
 
 def _draw_ways(axis: Any, parts: dict[str, Any], models: dict[str, str]) -> None:
-    looks = {"point": ("-", "point"), "sampled": (":", "sampled"), "selected": ("--", "low energy")}
+    looks = {
+        "point": ("-", "point"),
+        "sampled": (":", "sampled"),
+        "selected": ("--", "low energy"),
+        "held": ("-.", "held"),
+    }
     for name, style in zip(models, STYLES, strict=False):
         if "selected" not in parts.get(name, {"ways": ()})["ways"]:
             continue

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.console import progress
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
+from mcetm.dynamics import Tube
 from mcetm.errors import UserError
 from mcetm.files import write_json
 from mcetm.pipeline.environment import describe_environment
@@ -39,6 +41,8 @@ from mcetm.studies.rivals import Draw, Rivals, RivalsConfig, rival
 HORIZONS = (1, 5, 10, 25, 50, 100, 200)
 QUANTILES = (0.1, 0.5, 0.9)
 """Over starts; half of the starts err by less than the middle one."""
+HELD = ("gaussian", "longer", "anchored")
+"""Models that are also followed with their predictions held near the manifold."""
 _GUARD = 100.0
 
 
@@ -54,6 +58,8 @@ class RolloutsConfig:
     """Windows of held-out episodes, at random; they may overlap."""
     samples: int = 10
     """Of every member, among MC-ETM's candidates for low-energy selection."""
+    held: float = 0.999
+    """Share of the held-out states that the tube around the manifold holds."""
     film: FilmConfig = field(default_factory=FilmConfig)
 
 
@@ -83,6 +89,10 @@ def curves(
     return {name: np.quantile(values, QUANTILES, axis=0) for name, values in measures.items()}
 
 
+def _held(hold: Callable[[Array], Array], draw: Draw, obs: Array, action: Array, key: PRNGKeyArray) -> Array:
+    return hold(draw(obs, action, key))
+
+
 class _Task:
     """One task of the study: its log is loaded when something has to be trained."""
 
@@ -105,13 +115,17 @@ class _Task:
         return path, setting(self.config, self.task, self.level, self.seed)
 
     def measure(self, model: str) -> dict[str, Any]:
-        """A model's curves: of its point predictions, its samples, its members and its selection."""
-        found = rival(self._prepare()[0], model)
+        """A model's curves: of point predictions, samples, members, selection, and held near the manifold."""
+        rivals = self._prepare()[0]
+        found = rival(rivals, model)
         ways = {"point": self._follow(found.predict)}
         if model != "mlp":  # whose spread means nothing
             ways["sampled"] = self._follow(found.sample)
         if found.selected is not None and model != "standard":
             ways["selected"] = self._follow(found.selected(self.config.samples))
+        if model in HELD:
+            tube = Tube.of(rivals.autoencoder.model, rivals.holdout, quantile=self.config.held)
+            ways["held"] = self._follow(eqx.Partial(_held, tube, found.predict))
         members = [self._follow(member)["normalised"][1] for member in found.members]
         return {"ways": ways, "members": members, "seconds": found.seconds}
 

@@ -1,0 +1,50 @@
+"""Holding imagined states near the manifold of a log: a tube around it, as wide as the log itself.
+
+Models are exact near the data and anything elsewhere, so an imagined state that has left the data is soon
+lost. Inside the tube nothing is changed, so that nothing of a model's accuracy is lost where it has any.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mcetm.data.transitions import Transitions
+from mcetm.dynamics.manifold import Autoencoder
+from mcetm.errors import UserError
+from mcetm.nn.scaling import frozen
+from mcetm.training.batches import Batch
+
+
+class Tube(eqx.Module):
+    """States that encoding and decoding changes by no more than `radius`; others are drawn towards it."""
+
+    autoencoder: Autoencoder
+    radius: Float[Array, ""]
+    """Root mean square over components, in spreads of the states."""
+
+    @classmethod
+    def of(cls, autoencoder: Autoencoder, holdout: Transitions, *, quantile: float = 0.999) -> Tube:
+        """As wide as it must be to hold this share of held-out states."""
+        if not 0.0 < quantile <= 1.0:
+            raise UserError(f"A tube holds a share of the states between 0 and 1, not {quantile}.")
+        found = jax.vmap(lambda state: _length(autoencoder.residual(state)))(Batch.of(holdout).next_obs)
+        return cls(autoencoder, jnp.quantile(found, quantile))
+
+    def distance(self, state: Float[Array, " dim"]) -> Float[Array, ""]:
+        """What encoding and decoding changes."""
+        return _length(frozen(self.autoencoder).residual(state))
+
+    def __call__(self, state: Float[Array, " dim"]) -> Float[Array, " dim"]:
+        """The state, or where the way from it to its decoded self enters the tube."""
+        autoencoder = frozen(self.autoencoder)
+        decoded = autoencoder.decode(autoencoder.encode(state))
+        # An outer state is taken from its decoded self, not from its code: only the excess is lost.
+        share = jnp.minimum(1.0, self.radius / jnp.maximum(self.distance(state), 1e-12))
+        return jnp.where(share < 1.0, decoded + share * (state - decoded), state)
+
+
+def _length(residual: Float[Array, " dim"]) -> Float[Array, ""]:
+    return jnp.sqrt((residual**2).mean())
