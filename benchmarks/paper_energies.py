@@ -3,8 +3,9 @@
     python benchmarks/paper_energies.py hopper paper-empo --trained DIR [--record]
 
 One energy with the settings of `mcetm study energy-error --preset paper --members 1` (`paper`: to the letter,
-`--energy literal` there), on the same rows; a training that the study has left in DIR is used, and without
-one this trains, on a large GPU for six minutes. Tests are those of `mcetm study cross-dataset --preset fast`.
+`--energy literal` there), on the same rows. A training that the study has left in DIR is used; without one
+this trains, keeping snapshots for the errors after fewer epochs. Tests are those of
+`mcetm study cross-dataset --preset fast`.
 """
 
 from __future__ import annotations
@@ -92,7 +93,10 @@ def main() -> None:
 
 
 class Snapshots:
-    """The energies as they were after some epochs, kept while they are trained, in one go."""
+    """The energies as they were after some epochs (to the nearest 1,000 steps), kept while they are trained.
+
+    The count is of this process: a training that was stopped must begin anew for them.
+    """
 
     def __init__(self, folder: Path, name: str, steps: int) -> None:
         self.folder, self.name, self.steps, self._chunks = folder, name, steps, 0

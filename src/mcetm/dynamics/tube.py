@@ -38,10 +38,10 @@ class Tube(eqx.Module):
         return _length(frozen(self.autoencoder).residual(state))
 
     def __call__(self, state: Float[Array, " dim"]) -> Float[Array, " dim"]:
-        """The state, or where the way from it to its decoded self enters the tube."""
+        """The state, or the nearest to it on the way to its decoded self that is within a radius of that."""
         autoencoder = frozen(self.autoencoder)
         decoded = autoencoder.decode(autoencoder.encode(state))
-        # An outer state is taken from its decoded self, not from its code: only the excess is lost.
+        # Only the excess is taken away: decoding itself forgets more than a model errs by.
         share = jnp.minimum(1.0, self.radius / jnp.maximum(self.distance(state), 1e-12))
         return jnp.where(share < 1.0, decoded + share * (state - decoded), state)
 

@@ -86,9 +86,8 @@ def draw_ladder(path: Path, results: dict[str, Any], scores: Iterable[str]) -> N
     with figure(path, width=11.0, height=2.5 * len(datasets) + 0.9) as drawn:
         axes = drawn.subplots(len(datasets), len(_FAMILIES) + 1, squeeze=False)
         for row, (name, found) in zip(axes, datasets.items(), strict=True):
-            shown = [
-                (name, found["scores"][name], style) for name, style in styles if name in found["scores"]
-            ]
+            measured = found["scores"]
+            shown = [(score, measured[score], style) for score, style in styles if score in measured]
             for axis, (family, label) in zip(row, _FAMILIES.items(), strict=False):
                 places = [i for i, rung in enumerate(found["rungs"]) if rung["family"] == family]
                 strengths = [_short(found["rungs"][i]["strength"]) for i in places]
