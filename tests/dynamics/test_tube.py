@@ -50,7 +50,9 @@ def test_states_off_the_manifold_come_nearer_to_it(tube: Tube) -> None:
     direction = jnp.array([1.0, 2.0, -1.0]) / jnp.sqrt(6.0)
     off = lambda s: jnp.linalg.norm(s - (s @ direction) * direction)  # noqa: E731
     for state in (jnp.array([1.0, 0.0, 0.5]), jnp.array([-0.5, -1.0, -0.5]), jnp.array([0.0, 1.5, 1.0])):
-        assert off(tube(state)) < 0.4 * off(state)
+        moved = tube(state)
+        assert off(moved) < 0.4 * off(state)
+        assert tube.distance(moved) < tube.distance(state)
 
 
 def test_a_share_that_is_none_is_refused(tube: Tube) -> None:
