@@ -208,9 +208,10 @@ def rivals_of(
     return Rivals(train, known, RivalsConfig(**chosen), key=key, folder=folder, validate=validate)
 
 
-def _keys(seed: int) -> PRNGKeyArray:
+def _keys(seed: int) -> tuple[PRNGKeyArray, PRNGKeyArray]:
     """For training and for calibration."""
-    return jax.random.split(jax.random.key(seed))
+    training, calibration = jax.random.split(jax.random.key(seed))
+    return training, calibration
 
 
 def _train(
