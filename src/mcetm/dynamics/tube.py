@@ -40,10 +40,10 @@ class Tube(eqx.Module):
     def __call__(self, state: Float[Array, " dim"]) -> Float[Array, " dim"]:
         """The state, or the nearest to it on the way to its decoded self that is within a radius of that."""
         autoencoder = frozen(self.autoencoder)
-        decoded = autoencoder.decode(autoencoder.encode(state))
+        residual = autoencoder.residual(state)
         # Only the excess is taken away: decoding itself forgets more than a model errs by.
-        share = jnp.minimum(1.0, self.radius / jnp.maximum(self.distance(state), 1e-12))
-        return jnp.where(share < 1.0, decoded + share * (state - decoded), state)
+        excess = jnp.maximum(0.0, 1.0 - self.radius / jnp.maximum(_length(residual), 1e-12))
+        return state + excess * residual * autoencoder.state_scale.std
 
 
 def _length(residual: Float[Array, " dim"]) -> Float[Array, ""]:
