@@ -207,11 +207,11 @@ def test_other_tasks_are_refused() -> None:
 def test_presets_have_the_models_of_training_and_either_energy() -> None:
     fast = PRESETS["fast"]("walker2d-medium")
     trained = make_config("fast", dataset="walker2d-medium").models
-    # Time that moves from the energy to its anchor, and nothing else but the support.
-    longer = replace(trained.gaussian, steps=2 * trained.gaussian.steps)
-    shorter = replace(trained.energy, steps=trained.energy.steps // 4, schedule="cosine")
-    support = SupportConfig(steps=60_000)
-    assert fast.models == replace(trained, gaussian=longer, energy=shorter, support=support)
+    # A higher rate, time that moves from the energy to its anchor, a support, and nothing else.
+    anchor = replace(trained.gaussian, learning_rate=4e-3)
+    shorter = replace(trained.energy, steps=trained.energy.steps // 20, schedule="cosine")
+    support = SupportConfig(steps=16_000, learning_rate=4e-3)
+    assert fast.models == replace(trained, gaussian=anchor, energy=shorter, support=support)
     paper = PRESETS["paper"]("hopper-medium").models
     assert (paper.energy, paper.calibration.absolute) == (replace(PAPER_EMPO, steps=88_000), -5.0)
     plain = with_energy(fast.models, "plain", small=False)

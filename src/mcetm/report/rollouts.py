@@ -12,7 +12,13 @@ from mcetm.report.figures import STYLES, figure, legend_below
 if TYPE_CHECKING:
     from rich.console import Console
 
-WAYS = {"point": "", "sampled": ", sampled", "selected": ", low energy", "held": ", held"}
+WAYS = {
+    "point": "",
+    "sampled": ", sampled",
+    "selected": ", low energy",
+    "held": ", held",
+    "selected, held": ", low energy, held",
+}
 
 
 def show_rollouts(results: dict[str, Any], console: Console) -> None:
@@ -83,6 +89,7 @@ def _draw_ways(axis: Any, parts: dict[str, Any], models: dict[str, str]) -> None
         "sampled": (":", "sampled"),
         "selected": ("--", "low energy"),
         "held": ("-.", "held"),
+        "selected, held": ((0, (6, 1, 1, 1, 1, 1)), "low energy, held"),
     }
     for name, style in zip(models, STYLES, strict=False):
         if "selected" not in parts.get(name, {"ways": ()})["ways"]:

@@ -32,6 +32,7 @@ from mcetm.studies.locomotion import (
     Preset,
     Source,
     TaskName,
+    rivals_on,
     setting,
     thinned,
 )
@@ -142,9 +143,8 @@ class _Task:
             train, _ = self._divided(level)
             tests = {name: self._divided(name)[1] for name in self.config.tests}
             subset = thinned(train, max(20, round(share * len(train))), seed=self.seed)
-            fitted, held = subset.split(0.1, seed=self.seed)
-            key = jax.random.fold_in(jax.random.key(self.seed), [*LEVELS].index(level))
-            rivals = Rivals(fitted, held, self.config.rivals[self.task], key=key, folder=self.trained)
+            models = self.config.rivals[self.task]
+            rivals = rivals_on(subset, level, models, seed=self.seed, folder=self.trained)
             found = HeldOut.of(tests, train, self.config.rows, seed=self.seed)
             self._rivals = {(level, share): (rivals, found, subset.checksum)}
         return self._rivals[level, share]

@@ -33,6 +33,7 @@ from mcetm.studies.locomotion import (
     Preset,
     Source,
     TaskName,
+    rivals_on,
     setting,
 )
 from mcetm.studies.openloop import Windows, open_loop
@@ -118,14 +119,17 @@ class _Task:
         """A model's curves: of point predictions, samples, members, selection, and held near the manifold."""
         rivals = self._prepare()[0]
         found = rival(rivals, model)
-        ways = {"point": self._follow(found.predict)}
+        draws = {"point": found.predict}
         if model != "mlp":  # whose spread means nothing
-            ways["sampled"] = self._follow(found.sample)
+            draws["sampled"] = found.sample
         if found.selected is not None and model != "standard":
-            ways["selected"] = self._follow(found.selected(self.config.samples))
+            draws["selected"] = found.selected(self.config.samples)
         if model in HELD:
             tube = Tube.of(rivals.autoencoder.model, rivals.holdout, quantile=self.config.held)
-            ways["held"] = self._follow(eqx.Partial(_held, tube, found.predict))
+            for way, word in (("point", "held"), ("selected", "selected, held")):
+                if way in draws:
+                    draws[word] = eqx.Partial(_held, tube, draws[way])
+        ways = {way: self._follow(draw) for way, draw in draws.items()}
         members = [self._follow(member)["normalised"][1] for member in found.members]
         return {"ways": ways, "members": members, "seconds": found.seconds}
 
@@ -150,9 +154,8 @@ class _Task:
         if self._prepared is None:
             logs = self.config.logs
             train, test = logs.divide(logs.load(self.task, self.level, self.out / "data"))
-            fitted, held = train.split(0.1, seed=self.seed)
-            key = jax.random.key(self.seed)
-            rivals = Rivals(fitted, held, self.config.rivals[self.task], key=key, folder=self.trained)
+            models = self.config.rivals[self.task]
+            rivals = rivals_on(train, self.level, models, seed=self.seed, folder=self.trained)
             horizon = self.config.horizon
             tested = some_windows(test, horizon, self.config.starts, seed=self.seed)
             # One array for both: a program of its own for the film would take as long to compile as the rest.
