@@ -34,7 +34,7 @@ def true_transitions(
     States are the simulator's own, as `Transitions.infos` keeps them: observations leave the distance out,
     and hopper's and walker2d's clip velocities at ±10, so that of a fast state not all is seen.
     """
-    env = _mujoco_env(task)
+    env = mujoco_env(task)
     try:
         shapes = (qpos.shape[1:], qvel.shape[1:], action.shape[1:])
         wanted = ((env.model.nq,), (env.model.nv,), (task.action_dim,))
@@ -56,7 +56,7 @@ def true_transitions(
 
 def states_of(task: Task, obs: Float[np.ndarray, "rows obs"]) -> tuple[Positions, Velocities]:
     """States that are seen as these observations: at distance 0, and no faster than what is seen."""
-    env = _mujoco_env(task)
+    env = mujoco_env(task)
     positions, velocities = env.model.nq, env.model.nv
     env.close()
     # The locomotion tasks show all positions but the distance, and then all velocities.
@@ -67,7 +67,8 @@ def states_of(task: Task, obs: Float[np.ndarray, "rows obs"]) -> tuple[Positions
     return np.concatenate([distance, seen[:, : positions - 1]], axis=1), seen[:, positions - 1 :]
 
 
-def _mujoco_env(task: Task) -> Any:
+def mujoco_env(task: Task) -> Any:
+    """The simulator of a task, which must be one that can be put into a given state."""
     env = make_env(task.env_id, task.env_kwargs).unwrapped
     if not (hasattr(env, "set_state") and hasattr(env, "model")):
         raise UserError(f"The simulator of task '{task.name}' cannot be put into a given state.")

@@ -100,7 +100,10 @@ def _show_curves(
 
 
 def draw_rows(path: Path, results: dict[str, Any]) -> None:
-    """Every row that has been run: our models and the paper's, one panel for each task."""
+    """Every row that has been run: our models and the paper's, one panel for each task.
+
+    A model that has diverged is drawn at the edge, at ten times the paper's largest error.
+    """
     ran = [row for row in results["rows"] if has_run(row)]
     tasks = list(dict.fromkeys(row["task"] for row in ran))
     most = max(sum(row["task"] == task for row in ran) for task in tasks)
@@ -108,10 +111,12 @@ def draw_rows(path: Path, results: dict[str, Any]) -> None:
         axes = drawn.subplots(len(tasks), 1, squeeze=False)[:, 0]
         for axis, task in zip(axes, tasks, strict=True):
             own = [row for row in ran if row["task"] == task]
-            places = range(len(own))
+            places, edge = range(len(own)), 10.0 * max(max(row["paper"].values()) for row in own)
             for i, (name, label) in enumerate(results["models"].items()):
                 points = [
-                    (y, row["models"][name]["mean"]) for y, row in enumerate(own) if row["models"][name]
+                    (y, min(row["models"][name]["mean"], edge))
+                    for y, row in enumerate(own)
+                    if row["models"][name]
                 ]
                 if not points:
                     continue
