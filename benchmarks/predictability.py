@@ -1,23 +1,23 @@
 """How far ahead the truth itself can be known: the simulator beside itself, moved as little as a model errs.
 
-    python benchmarks/predictability.py hopper halfcheetah walker2d [--starts 500] [--record]
+    python benchmarks/predictability.py hopper halfcheetah walker2d [--data DIR] [--starts 500] [--record]
 
-Windows and measure are as in `mcetm study rollouts --preset fast`, but the truth is the simulator from the
+Windows and measure are those of `mcetm study rollouts --preset fast`, but the truth is the simulator from the
 start of each window with the log's actions. Beside it runs the simulator from a start that is moved by noise,
 or with noise after every step, of a mean absolute size (in spreads of the states) as accurate models err in
-one step. A model of that accuracy can hardly do better.
+one step.
 """
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mcetm.data.normalize import Statistics
 from mcetm.envs.physics import mujoco_env, states_of
-from mcetm.envs.sources import load_dataset
 from mcetm.studies.openloop import Windows
 from mcetm.studies.rollouts import HORIZONS, PRESETS, some_windows
 from mcetm.tasks.registry import Task, get_task
@@ -34,20 +34,23 @@ def main() -> None:
     )
     parser.add_argument("tasks", nargs="+", choices=SIZES)
     parser.add_argument("--level", default="medium-expert")
+    parser.add_argument(
+        "--data", type=Path, default=Path("studies/rollouts/data"), help="where logs are kept"
+    )
     parser.add_argument("--starts", type=int, default=500)
     parser.add_argument("--record", action="store_true")
     given = parser.parse_args()
-    found = {task: predictability(task, given.level, given.starts) for task in given.tasks}
+    found = {task: predictability(task, given.level, given.data, given.starts) for task in given.tasks}
     for task, ways in found.items():
         for way, medians in ways.items():
             print(f"{task:12} {way:22}", *(f"{value:9.3g}" for value in medians))
     record("predictability", {"level": given.level, "starts": given.starts, "horizons": HORIZONS, **found})
 
 
-def predictability(name: str, level: str, starts: int) -> dict[str, list[float]]:
+def predictability(name: str, level: str, folder: Path, starts: int) -> dict[str, list[float]]:
     """Medians over windows at the study's horizons, by size of the noise and when it comes."""
     task, logs = get_task(name), PRESETS["fast"]().logs
-    test = logs.divide(load_dataset(f"{name}-{level}"))[1]
+    test = logs.divide(logs.load(name, level, folder))[1]
     windows, spread = some_windows(test, max(HORIZONS), starts, seed=0), Statistics.of(test).obs.std
     truth = simulate(task, windows, 0.0 * spread, often=False)
     found = {}
@@ -70,7 +73,8 @@ def simulate(task: Task, windows: Windows, noise: np.ndarray, *, often: bool) ->
     for position, velocity, actions in zip(positions, velocities, np.asarray(windows.action), strict=True):
         env.reset(seed=0)
         env.set_state(position, velocity)
-        move(env, noise, rng)
+        if not often:
+            move(env, noise, rng)
         row = []
         for action in actions:
             row.append(env.step(action)[0])

@@ -210,7 +210,7 @@ def test_presets_have_the_models_of_training_and_either_energy() -> None:
     # A higher rate, time that moves from the energy to its anchor, a support, and nothing else.
     anchor = replace(trained.gaussian, learning_rate=4e-3)
     shorter = replace(trained.energy, steps=trained.energy.steps // 20, schedule="cosine")
-    support = SupportConfig(steps=16_000, learning_rate=4e-3)
+    support = SupportConfig(steps=16_000)
     assert fast.models == replace(trained, gaussian=anchor, energy=shorter, support=support)
     paper = PRESETS["paper"]("hopper-medium").models
     assert (paper.energy, paper.calibration.absolute) == (replace(PAPER_EMPO, steps=88_000), -5.0)

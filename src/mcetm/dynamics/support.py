@@ -46,7 +46,7 @@ class SupportConfig:
     depth: int = 4
     activation: Activation = "silu"
     batch_size: int = 1024
-    learning_rate: float = 1e-3
+    learning_rate: float = 4e-3
     steps: int = 30_000
     patience: int = 10
     """Validations without improvement after which training stops; one every 1000 steps."""

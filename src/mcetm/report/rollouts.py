@@ -84,18 +84,15 @@ def _draw_model(row: Any, part: dict[str, Any], label: str, style: dict[str, Any
 
 
 def _draw_ways(axis: Any, parts: dict[str, Any], models: dict[str, str]) -> None:
-    looks = {
-        "point": ("-", "point"),
-        "sampled": (":", "sampled"),
-        "selected": ("--", "low energy"),
-        "held": ("-.", "held"),
-        "selected, held": ((0, (6, 1, 1, 1, 1, 1)), "low energy, held"),
-    }
+    dashes = {"point": "-", "sampled": ":", "selected": "--"}
     for name, style in zip(models, STYLES, strict=False):
         if "selected" not in parts.get(name, {"ways": ()})["ways"]:
             continue
         for way, found in parts[name]["ways"].items():
-            dash, word = looks[way]
-            middle, label = found["normalised"][1], f"{models[name].removeprefix('MC-ETM, ')}, {word}"
-            axis.plot(_steps(middle), middle, ls=dash, color=style["color"], label=label)
+            free = "point" if way == "held" else way.removesuffix(", held")
+            middle = found["normalised"][1]
+            label = models[name].removeprefix("MC-ETM, ") + (WAYS[way] or ", point")
+            # Held is paler than free: on most of their way the two are one line.
+            look: dict[str, Any] = {"ls": dashes[free], "alpha": 1.0 if free == way else 0.45}
+            axis.plot(_steps(middle), middle, color=style["color"], label=label, **look)
         axis.legend(fontsize=7)

@@ -53,7 +53,9 @@ class EnergyErrorConfig:
 
 def _quick(dataset: str) -> EnergyErrorConfig:
     models = ModelsConfig(
-        gaussian=GaussianConfig(members=4, elites=3, width=100, depth=3, steps=6000, batch_size=256),
+        gaussian=GaussianConfig(
+            members=4, elites=3, width=100, depth=3, steps=6000, batch_size=256, learning_rate=4e-3
+        ),
         autoencoder=AutoencoderConfig(latent_dim=5, width=64, depth=2, steps=2000, batch_size=256),
         energy=replace(_small(ANCHORED, 400), schedule="cosine"),
         inference=replace(REFINE, ambient=replace(REFINE.ambient, steps=10)),

@@ -122,8 +122,8 @@ def unseen(test: Transitions, train: Transitions) -> np.ndarray:
 JUDGING_TIME = 1.1
 """About the training time of `judging` models, anchor, energies and support, in that of the anchor alone."""
 _RATE = 4e-3
-"""Of regressors, supports and diffusion at full size: three tenths less error than with 1e-3, and twice as
-much is unsafe (docs/research-log.md)."""
+"""Of regressors and diffusion at full size: three tenths less error than with 1e-3, and twice as much is
+unsafe (docs/research-log.md)."""
 
 
 def judging(models: ModelsConfig) -> ModelsConfig:
@@ -134,7 +134,7 @@ def judging(models: ModelsConfig) -> ModelsConfig:
     """
     gaussian = replace(models.gaussian, learning_rate=_RATE)
     energy = replace(models.energy, steps=models.energy.steps // 20, schedule="cosine")
-    support = SupportConfig(steps=16_000, learning_rate=_RATE)
+    support = SupportConfig(steps=16_000)
     return replace(models, gaussian=gaussian, energy=energy, support=support)
 
 

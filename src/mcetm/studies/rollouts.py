@@ -20,7 +20,7 @@ from mcetm.dynamics import Tube
 from mcetm.errors import UserError
 from mcetm.files import write_json
 from mcetm.pipeline.environment import describe_environment
-from mcetm.report.rollouts import draw_rollouts
+from mcetm.report.rollouts import WAYS, draw_rollouts
 from mcetm.studies.film import FilmConfig, Pictures, write_film
 from mcetm.studies.keeping import kept, lookup
 from mcetm.studies.locomotion import (
@@ -113,7 +113,7 @@ class _Task:
     def part(self, model: str) -> tuple[Path, dict[str, Any]]:
         """Where a model's curves are kept, and what they depend on."""
         path = self.out / "models" / f"{self.task}-{self.level}-{model}.json"
-        return path, setting(self.config, self.task, self.level, self.seed)
+        return path, setting(self.config, self.task, self.level, self.seed, ways=[*WAYS])
 
     def measure(self, model: str) -> dict[str, Any]:
         """A model's curves: of point predictions, samples, members, selection, and held near the manifold."""
