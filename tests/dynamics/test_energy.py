@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxtyping import Array, PRNGKeyArray
 
 from mcetm import Statistics, Transitions, UserError
 from mcetm.dynamics.energy import AnchoredEnergy, Energy, PlainEnergy
@@ -242,7 +243,7 @@ def test_a_trunk_sees_the_pair_alone_and_is_evaluated_once_for_all_candidates() 
     assert not np.allclose(at(candidates), jax.vmap(lambda s: energy(obs + 1.0, action, s))(candidates))
 
 
-def test_each_member_takes_its_lowest_sample_from_starts_all_over_the_box() -> None:
+def test_each_member_takes_its_lowest_sample_or_prediction_from_starts_all_over_the_box() -> None:
     log = circle_log()
     space = Space.of(log)
     members = eqx.filter_vmap(lambda k: PlainEnergy(Statistics.of(log), space, width=8, depth=1, key=k))(
@@ -251,9 +252,17 @@ def test_each_member_takes_its_lowest_sample_from_starts_all_over_the_box() -> N
     still = InferenceConfig(start="uniform", latent=None, ambient=Langevin(steps=0))
     model = EnergyEnsemble(members, space, config=still)
     obs, action, key = jnp.asarray(log.obs[0]), jnp.asarray(log.action[0]), jax.random.key(1)
-    drawn, lowest = model.samples(obs, action, 400, key=key), model.lowest(obs, action, 400, key=key)
-    energies = jax.vmap(lambda s: model.energy(obs, action, s))(lowest)
-    np.testing.assert_allclose(jnp.diagonal(energies), drawn.energy.min(axis=1), rtol=1e-4, atol=1e-5)
+
+    def energies(count: int, key: PRNGKeyArray) -> tuple[Array, Array, Array]:
+        """Of each member: at what it takes, at the lowest sample, and at its own prediction."""
+        taken = jax.vmap(lambda s: model.energy(obs, action, s))(model.lowest(obs, action, count, key=key))
+        sampled = model.samples(obs, action, count, key=key).energy.min(axis=1)
+        return jnp.diagonal(taken), sampled, model.terminal(obs, action, key=key)
+
+    taken, sampled, settled = jax.vmap(lambda k: energies(2, k))(jax.random.split(key, 8))
+    np.testing.assert_allclose(taken, jnp.minimum(sampled, settled), rtol=1e-4, atol=1e-5)
+    assert 0.0 < float((settled < sampled).mean()) < 1.0
+    drawn = model.samples(obs, action, 400, key=key)
     x = jax.vmap(lambda s: space.enter(obs, s))(drawn.next_obs.reshape(-1, log.obs_dim))
     share = (x - space.box.low) / (space.box.high - space.box.low)
     np.testing.assert_allclose(jnp.quantile(share, jnp.array([0.0, 0.5, 1.0]), axis=0)[1], 0.5, atol=0.06)

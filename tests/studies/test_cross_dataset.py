@@ -17,7 +17,7 @@ from mcetm.data import Transitions
 from mcetm.data.transitions import Metadata
 from mcetm.studies import cross_dataset
 from mcetm.studies.cross_dataset import CrossConfig, run_cross_dataset
-from mcetm.studies.locomotion import LEVELS, MODELS, RIVALS, TASKS, Logs, Model, thinned, unseen
+from mcetm.studies.locomotion import LEVELS, MODELS, RIVALS, TASKS, Logs, Model, rivals_on, thinned, unseen
 from mcetm.studies.onestep import HeldOut, errors, with_steps
 from mcetm.studies.published import PUBLISHED
 from mcetm.studies.rivals import Rivals, point, rival
@@ -249,3 +249,12 @@ def test_an_unknown_level_or_a_missing_file_is_one_sentence(
     assert main(["study", "cross-dataset", "--source", "d4rl", "--out", str(tmp_path / "out")]) == 2
     assert "hopper" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_studies_of_one_level_share_their_trainings(rivals: Rivals, tmp_path: Path) -> None:
+    def home(level: str, seed: int) -> Path | None:
+        found = rivals_on(rivals.train, level, rivals.config, seed=seed, folder=tmp_path)
+        return found.home("regressor", rivals.config.gaussian)
+
+    assert home("medium", 0) == home("medium", 0)
+    assert len({home("medium", 0), home("random", 0), home("medium", 1)}) == 3

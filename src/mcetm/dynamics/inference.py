@@ -167,9 +167,15 @@ class EnergyEnsemble(eqx.Module):
     def lowest(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray
     ) -> Float[Array, "members obs"]:
-        """Each member's own point prediction: the lowest in energy of its `count` samples."""
+        """Each member's own point prediction: the lowest in energy of `count` samples and of its prediction.
+
+        Samples find the other valleys; the end of a chain without noise is the bottom of one.
+        """
         drawn = self.samples(obs, action, count, key=key)
-        return jnp.take_along_axis(drawn.next_obs, drawn.energy.argmin(axis=1)[:, None, None], axis=1)[:, 0]
+        settled, ends = self._settle(obs, action, key=key)
+        states = jnp.concatenate([drawn.next_obs, settled[:, None]], axis=1)
+        energies = jnp.column_stack([drawn.energy, ends + self._offset(obs, action)])
+        return jnp.take_along_axis(states, energies.argmin(axis=1)[:, None, None], axis=1)[:, 0]
 
     def select(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray
