@@ -23,8 +23,9 @@ from mcetm.studies.rollouts import HORIZONS, PRESETS, some_windows
 from mcetm.tasks.registry import Task, get_task
 from record import record
 
+LEVEL = "medium-expert"
 SIZES = {"hopper": 3e-4, "halfcheetah": 8e-3, "walker2d": 3e-3}
-"""Median one-step errors of a Gaussian ensemble on medium-expert (docs/studies/rollouts.md)."""
+"""Median one-step errors of a Gaussian ensemble on that level (docs/studies/rollouts.md)."""
 
 
 def main() -> None:
@@ -33,38 +34,37 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("tasks", nargs="+", choices=SIZES)
-    parser.add_argument("--level", default="medium-expert")
     parser.add_argument(
         "--data", type=Path, default=Path("studies/rollouts/data"), help="where logs are kept"
     )
     parser.add_argument("--starts", type=int, default=500)
     parser.add_argument("--record", action="store_true")
     given = parser.parse_args()
-    found = {task: predictability(task, given.level, given.data, given.starts) for task in given.tasks}
+    found = {task: predictability(task, given.data, given.starts) for task in given.tasks}
     for task, ways in found.items():
         for way, medians in ways.items():
             print(f"{task:12} {way:22}", *(f"{value:9.3g}" for value in medians))
-    record("predictability", {"level": given.level, "starts": given.starts, "horizons": HORIZONS, **found})
+    record("predictability", {"level": LEVEL, "starts": given.starts, "horizons": HORIZONS, **found})
 
 
-def predictability(name: str, level: str, folder: Path, starts: int) -> dict[str, list[float]]:
+def predictability(name: str, folder: Path, starts: int) -> dict[str, list[float]]:
     """Medians over windows at the study's horizons, by size of the noise and when it comes."""
     task, logs = get_task(name), PRESETS["fast"]().logs
-    test = logs.divide(logs.load(name, level, folder))[1]
+    test = logs.divide(logs.load(name, LEVEL, folder))[1]
     windows, spread = some_windows(test, max(HORIZONS), starts, seed=0), Statistics.of(test).obs.std
-    truth = simulate(task, windows, 0.0 * spread, often=False)
+    truth = simulate(task, windows, 0.0 * spread, every_step=False)
     found = {}
     for size in (1e-6, 0.1 * SIZES[name], SIZES[name]):
-        for often in (False, True):
+        for every_step in (False, True):
             # The mean absolute value of a Gaussian is 0.8 of its spread.
-            away = simulate(task, windows, np.sqrt(np.pi / 2) * size * spread, often=often) - truth
+            away = simulate(task, windows, np.sqrt(np.pi / 2) * size * spread, every_step=every_step) - truth
             medians = np.median((np.abs(away) / spread).mean(axis=-1), axis=0)
-            at = "every step" if often else "the start"
-            found[f"{size:.0e} at {at}"] = [float(medians[h - 1]) for h in HORIZONS]
+            at = "after every step" if every_step else "at the start"
+            found[f"{size:.0e} {at}"] = [float(medians[h - 1]) for h in HORIZONS]
     return found
 
 
-def simulate(task: Task, windows: Windows, noise: np.ndarray, *, often: bool) -> np.ndarray:
+def simulate(task: Task, windows: Windows, noise: np.ndarray, *, every_step: bool) -> np.ndarray:
     """Observations after every step of every window, with noise on the first state or on all."""
     env: Any = mujoco_env(task)
     rng = np.random.default_rng(0)
@@ -73,12 +73,12 @@ def simulate(task: Task, windows: Windows, noise: np.ndarray, *, often: bool) ->
     for position, velocity, actions in zip(positions, velocities, np.asarray(windows.action), strict=True):
         env.reset(seed=0)
         env.set_state(position, velocity)
-        if not often:
+        if not every_step:
             move(env, noise, rng)
         row = []
         for action in actions:
             row.append(env.step(action)[0])
-            if often:
+            if every_step:
                 move(env, noise, rng)
                 row[-1] = env._get_obs()
         seen.append(row)

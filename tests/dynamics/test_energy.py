@@ -26,6 +26,9 @@ from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder, AutoencoderConfig, fit_autoencoder, reconstruction
 from mcetm.dynamics.negatives import NoiseNegatives, ProposalNegatives, Row
 from mcetm.dynamics.space import Space
+from mcetm.dynamics.support import Support
+from mcetm.nn.mlp import MLP
+from mcetm.nn.scaling import InputScaling
 from mcetm.training.batches import Batch
 
 
@@ -250,7 +253,9 @@ def test_each_member_takes_its_lowest_sample_or_prediction_from_starts_all_over_
         jax.random.split(jax.random.key(0), 3)
     )
     still = InferenceConfig(start="uniform", latent=None, ambient=Langevin(steps=0))
-    model = EnergyEnsemble(members, space, config=still)
+    inputs = InputScaling.of(Statistics.of(log).obs, Statistics.of(log).action)
+    network = MLP(log.obs_dim + log.action_dim, 1, width=8, depth=1, key=jax.random.key(2))
+    model = EnergyEnsemble(members, space, config=still, support=Support(network, inputs, weight=50.0))
     obs, action, key = jnp.asarray(log.obs[0]), jnp.asarray(log.action[0]), jax.random.key(1)
 
     def energies(count: int, key: PRNGKeyArray) -> tuple[Array, Array, Array]:

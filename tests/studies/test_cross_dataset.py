@@ -251,7 +251,7 @@ def test_an_unknown_level_or_a_missing_file_is_one_sentence(
     assert not (tmp_path / "out").exists()
 
 
-def test_studies_of_one_level_share_their_trainings(rivals: Rivals, tmp_path: Path) -> None:
+def test_what_is_trained_on_a_level_is_found_again_by_level_and_seed(rivals: Rivals, tmp_path: Path) -> None:
     def home(level: str, seed: int) -> Path | None:
         found = rivals_on(rivals.train, level, rivals.config, seed=seed, folder=tmp_path)
         return found.home("regressor", rivals.config.gaussian)

@@ -111,7 +111,8 @@ def draw_rows(path: Path, results: dict[str, Any]) -> None:
         axes = drawn.subplots(len(tasks), 1, squeeze=False)[:, 0]
         for axis, task in zip(axes, tasks, strict=True):
             own = [row for row in ran if row["task"] == task]
-            places, edge = range(len(own)), 10.0 * max(max(row["paper"].values()) for row in own)
+            places = range(len(own))
+            edge = 10.0 * max(max(row["paper"].values()) for row in own)
             for i, (name, label) in enumerate(results["models"].items()):
                 points = [
                     (y, min(row["models"][name]["mean"], edge))

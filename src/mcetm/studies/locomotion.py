@@ -129,8 +129,8 @@ unsafe (docs/research-log.md)."""
 def judging(models: ModelsConfig) -> ModelsConfig:
     """The same models with a support, a higher rate, and nearly all of the training time in the anchor.
 
-    It makes a better judge and loses nothing in its predictions (docs/research-log.md). What policies make of
-    it is not measured, so `mcetm train` has none of it yet.
+    It makes a better judge, and on held-out rows it predicts as its anchor does (docs/research-log.md). What
+    policies make of it is not measured, so `mcetm train` has none of it yet.
     """
     gaussian = replace(models.gaussian, learning_rate=_RATE)
     energy = replace(models.energy, steps=models.energy.steps // 20, schedule="cosine")

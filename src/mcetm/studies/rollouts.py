@@ -113,6 +113,7 @@ class _Task:
     def part(self, model: str) -> tuple[Path, dict[str, Any]]:
         """Where a model's curves are kept, and what they depend on."""
         path = self.out / "models" / f"{self.task}-{self.level}-{model}.json"
+        # A file from before there was a new way lacks it, and is made anew.
         return path, setting(self.config, self.task, self.level, self.seed, ways=[*WAYS])
 
     def measure(self, model: str) -> dict[str, Any]:
