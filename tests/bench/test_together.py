@@ -90,6 +90,8 @@ def test_the_list_of_the_studies_has_every_piece(
         monkeypatch.setattr(kind, "run", lambda self, piece=piece: asked.append(piece(self)) or 0)
     for job in together.read(BENCHMARKS / "queues" / "fidelity.txt"):
         assert main(job.command.split()[1:]) == 0
+        # Two programs must not train into one folder at a time.
+        assert bool(job.wait) == ("study rollouts" in job.command)
     wanted = set[tuple[str, ...]]()
     for task in ("hopper", "halfcheetah", "walker2d"):
         wanted |= {("fast", "", task, seed, "1") for seed in "012"}

@@ -1,6 +1,7 @@
 """The cross-dataset study: the paper's table, its logs and measures, and the whole at a small size."""
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -10,11 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from mcetm import UserError
 from mcetm.cli import main
 from mcetm.data import Transitions
 from mcetm.data.transitions import Metadata
+from mcetm.report import cross_dataset as report
 from mcetm.studies import cross_dataset
 from mcetm.studies.cross_dataset import CrossConfig, run_cross_dataset
 from mcetm.studies.locomotion import LEVELS, MODELS, RIVALS, TASKS, Logs, Model, rivals_on, thinned, unseen
@@ -258,3 +261,17 @@ def test_what_is_trained_on_a_level_is_found_again_by_level_and_seed(rivals: Riv
 
     assert home("medium", 0) == home("medium", 0)
     assert len({home("medium", 0), home("random", 0), home("medium", 1)}) == 3
+
+
+def test_a_model_that_has_diverged_is_drawn_at_the_edge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = Figure()
+    monkeypatch.setattr(report, "figure", lambda *_, **__: nullcontext(drawn))
+    errors = {"mlp": {"mean": 0.2}, "diffusion": {"mean": 1e8}}
+    models = {**dict.fromkeys(MODELS), **errors}
+    row: dict[str, Any] = {"task": "hopper", "train": "random", "test": "medium", "models": models}
+    row["paper"] = {"mlp": 0.3, "standard": 0.2, "plain": 0.1}
+    report.draw_rows(tmp_path / "unused", {"rows": [row], "models": MODELS})
+    lines: dict[Any, Any] = {line.get_label(): line.get_xdata() for line in drawn.axes[0].get_lines()}
+    assert (*lines["MLP"], *lines["diffusion"]) == (0.2, 3.0)

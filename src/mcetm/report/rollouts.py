@@ -19,6 +19,9 @@ WAYS = {
     "held": ", held",
     "selected, held": ", low energy, held",
 }
+"""Ways to predict, and what they add to a model's name."""
+HELD = {"held": "point", "selected, held": "selected"}
+"""Ways that are another one, held in a tube around the manifold."""
 
 
 def show_rollouts(results: dict[str, Any], console: Console) -> None:
@@ -86,10 +89,11 @@ def _draw_model(row: Any, part: dict[str, Any], label: str, style: dict[str, Any
 def _draw_ways(axis: Any, parts: dict[str, Any], models: dict[str, str]) -> None:
     dashes = {"point": "-", "sampled": ":", "selected": "--"}
     for name, style in zip(models, STYLES, strict=False):
-        if "selected" not in parts.get(name, {"ways": ()})["ways"]:
+        ways: dict[str, Any] = parts[name]["ways"] if name in parts else {}
+        if "selected" not in ways:
             continue
-        for way, found in parts[name]["ways"].items():
-            free = "point" if way == "held" else way.removesuffix(", held")
+        for way, found in ways.items():
+            free = HELD.get(way, way)
             middle = found["normalised"][1]
             label = models[name].removeprefix("MC-ETM, ") + (WAYS[way] or ", point")
             # Held is paler than free: on most of their way the two are one line.

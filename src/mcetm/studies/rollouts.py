@@ -20,7 +20,7 @@ from mcetm.dynamics import Tube
 from mcetm.errors import UserError
 from mcetm.files import write_json
 from mcetm.pipeline.environment import describe_environment
-from mcetm.report.rollouts import WAYS, draw_rollouts
+from mcetm.report.rollouts import HELD, WAYS, draw_rollouts
 from mcetm.studies.film import FilmConfig, Pictures, write_film
 from mcetm.studies.keeping import kept, lookup
 from mcetm.studies.locomotion import (
@@ -42,7 +42,7 @@ from mcetm.studies.rivals import Draw, Rivals, RivalsConfig, rival
 HORIZONS = (1, 5, 10, 25, 50, 100, 200)
 QUANTILES = (0.1, 0.5, 0.9)
 """Over starts; half of the starts err by less than the middle one."""
-HELD = ("gaussian", "longer", "anchored")
+_HOLDABLE = ("gaussian", "longer", "anchored")
 """Models that are also followed with their predictions held near the manifold."""
 _GUARD = 100.0
 
@@ -125,11 +125,10 @@ class _Task:
             draws["sampled"] = found.sample
         if found.selected is not None and model != "standard":
             draws["selected"] = found.selected(self.config.samples)
-        if model in HELD:
+        if model in _HOLDABLE:
             tube = Tube.of(rivals.autoencoder.model, rivals.holdout, quantile=self.config.held)
-            for way, word in (("point", "held"), ("selected", "selected, held")):
-                if way in draws:
-                    draws[word] = eqx.Partial(_held, tube, draws[way])
+            free = {way: draws[other] for way, other in HELD.items() if other in draws}
+            draws |= {way: eqx.Partial(_held, tube, draw) for way, draw in free.items()}
         ways = {way: self._follow(draw) for way, draw in draws.items()}
         members = [self._follow(member)["normalised"][1] for member in found.members]
         return {"ways": ways, "members": members, "seconds": found.seconds}
