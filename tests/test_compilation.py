@@ -13,7 +13,7 @@ from jax.experimental.compilation_cache import compilation_cache
 
 from mcetm.compilation import CHOICE, forget_oldest, keep_programs, programs_folder
 from mcetm.processor import processor_kind
-from mcetm.training import fit
+from mcetm.training import train_loop
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def train() -> int:
 
     jax.monitoring.register_event_listener(listen)
     step = lambda state, data, *, key: (state + data, {"loss": state})  # noqa: E731
-    fit(step, jnp.zeros(()), jnp.ones(()), steps=4, chunk=2, key=jax.random.key(0))
+    train_loop(step, jnp.zeros(()), jnp.ones(()), steps=4, chunk=2, key=jax.random.key(0))
     jax.monitoring.unregister_event_listener(listen)
     return found.count("/jax/compilation_cache/cache_hits")
 
@@ -50,12 +50,12 @@ def train() -> int:
 _TRAINING = """
 import jax
 import jax.numpy as jnp
-from mcetm.training import fit
+from mcetm.training import train_loop
 
 found = []
 jax.monitoring.register_event_listener(lambda event, **_: found.append(event))
 step = lambda state, data, *, key: (state + data, {"loss": state})
-fit(step, jnp.zeros(()), jnp.ones(()), steps=4, chunk=2, key=jax.random.key(0))
+train_loop(step, jnp.zeros(()), jnp.ones(()), steps=4, chunk=2, key=jax.random.key(0))
 print(found.count("/jax/compilation_cache/cache_hits"))
 """
 

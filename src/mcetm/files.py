@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +161,16 @@ def data_folders() -> list[Path]:
     """Folders searched for data the user already has: those in `$MCETM_DATA`, then the cache."""
     chosen = [Path(p).expanduser() for p in os.environ.get("MCETM_DATA", "").split(os.pathsep) if p]
     return [*chosen, cache_folder()]
+
+
+class Folders:
+    """A folder and earlier ones: a part that one of those has is there, any other in the folder itself."""
+
+    def __init__(self, folder: Path, earlier: Sequence[Path] = ()) -> None:
+        self._folder, self._earlier = folder, tuple(earlier)
+
+    def __truediv__(self, name: str) -> Path:
+        return next((other / name for other in self._earlier if (other / name).is_dir()), self._folder / name)
 
 
 def find_file(kind: str, names: list[str], folders: list[Path] | None = None) -> Path | None:

@@ -29,7 +29,7 @@ from mcetm.agents.mopo import MOPO
 from mcetm.agents.morel import MOReL
 from mcetm.agents.policy import numpy_policy, save_policy
 from mcetm.agents.rollout import Buffer, Experience, RolloutConfig, roll_out
-from mcetm.agents.sac import SAC, SACConfig
+from mcetm.agents.sac import SAC, SACLearner
 from mcetm.dynamics import Threshold, World
 from mcetm.dynamics.samples import Samples
 from mcetm.nn.actor import Actor
@@ -68,13 +68,13 @@ def line_log(rows: int = 512) -> Transitions:
 
 LOG = line_log()
 DATA = Batch.of(LOG)
-SMALL = SACConfig(width=32, actor_rate=3e-3, critic_rate=3e-3, temperature=0.01, batch_size=64, steps=400,
+SMALL = SAC(width=32, actor_rate=3e-3, critic_rate=3e-3, temperature=0.01, batch_size=64, steps=400,
                   discount=0.8, smoothing=0.05)  # fmt: skip
 ROLL = RolloutConfig(batch=32, horizon=3, every=50, retain=2, parallel=32, real_share=0.25)
 
 
-def sac(config: SACConfig = SMALL, seed: int = 0) -> SAC:
-    return SAC.init(config, Statistics.of(LOG), LOW, HIGH, key=jax.random.key(seed))
+def sac(config: SAC = SMALL, seed: int = 0) -> SACLearner:
+    return SACLearner.init(config, Statistics.of(LOG), LOW, HIGH, key=jax.random.key(seed))
 
 
 def world(**options: object) -> World:
@@ -159,7 +159,7 @@ def run(algorithm: Algorithm, seeds: list[int], updates: int) -> Agent:
 
     def make(seed: Array) -> Agent:
         return make_agent(
-            SAC.init(SMALL, Statistics.of(LOG), LOW, HIGH, key=jax.random.key(seed)),
+            SACLearner.init(SMALL, Statistics.of(LOG), LOW, HIGH, key=jax.random.key(seed)),
             place, DATA, ROLL, key=jax.random.key(seed + 100),
         )  # fmt: skip
 
@@ -245,7 +245,7 @@ def test_recorded_transitions_are_never_penalised(algorithm: Algorithm) -> None:
 
 def test_a_fixed_temperature_is_above_0() -> None:
     with pytest.raises(UserError, match="above 0"):
-        SACConfig(temperature=0.0)
+        SAC(temperature=0.0)
     assert float(sac().temperature) == pytest.approx(0.01)
 
 

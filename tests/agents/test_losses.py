@@ -15,11 +15,11 @@ from mcetm import Statistics, Transitions
 from mcetm.agents.cql import Conservative
 from mcetm.agents.critics import Critics
 from mcetm.agents.edac import Diverse
-from mcetm.agents.iql import IQL, IQLConfig, reward_scale
+from mcetm.agents.iql import IQL, IQLLearner, reward_scale
 from mcetm.agents.learner import Learner, Minibatch
 from mcetm.agents.plain import Plain
-from mcetm.agents.sac import SAC, SACConfig
-from mcetm.agents.td3 import TD3, TD3Config
+from mcetm.agents.sac import SAC, SACLearner
+from mcetm.agents.td3 import TD3, TD3Learner
 from mcetm.training.batches import Batch
 from mcetm.training.metrics import Metrics, Rows
 
@@ -37,7 +37,7 @@ LOG = Transitions.from_arrays(
 )
 DATA, STATISTICS = Batch.of(LOG), Statistics.of(LOG)
 ALL = Minibatch(DATA.obs, DATA.action, DATA.next_obs, real=ROWS)
-SMALL = SACConfig(width=8, depth=1, batch_size=ROWS, steps=100)
+SMALL = SAC(width=8, depth=1, batch_size=ROWS, steps=100)
 
 
 # One program of each update compiles in a fraction of the time of all its operations, one by one.
@@ -59,10 +59,10 @@ def _means(metrics: Metrics) -> dict[str, Array]:
     return {name: x.values.mean() if isinstance(x, Rows) else x for name, x in metrics.items()}
 
 
-def sac(**changes: object) -> SAC:
+def sac(**changes: object) -> SACLearner:
     regulariser = changes.pop("regulariser", None)
     config = replace(SMALL, **changes)
-    return SAC.init(config, STATISTICS, LOW, HIGH, regulariser=regulariser, key=jax.random.key(0))  # pyright: ignore[reportArgumentType]
+    return SACLearner.init(config, STATISTICS, LOW, HIGH, regulariser=regulariser, key=jax.random.key(0))  # pyright: ignore[reportArgumentType]
 
 
 def q(critics: Critics, obs: np.ndarray, action: np.ndarray) -> np.ndarray:
@@ -194,9 +194,9 @@ def test_entropy_is_in_the_backup_or_not() -> None:
     assert float(Plain().real_target(learner, ended, jnp.ones(()))) == pytest.approx(float(ended.reward))
 
 
-def td3(**changes: object) -> TD3:
-    config = replace(TD3Config(width=8, depth=1, batch_size=ROWS, steps=100), **changes)
-    return TD3.init(config, STATISTICS, LOW, HIGH, key=jax.random.key(0))
+def td3(**changes: object) -> TD3Learner:
+    config = replace(TD3(width=8, depth=1, batch_size=ROWS, steps=100), **changes)
+    return TD3Learner.init(config, STATISTICS, LOW, HIGH, key=jax.random.key(0))
 
 
 def test_td3_smooths_its_target_action() -> None:
@@ -265,8 +265,8 @@ def test_td3_without_value_clones_recorded_rows_only() -> None:
 
 
 def test_iqls_value_critic_and_actor_follow_the_published_losses() -> None:
-    config = IQLConfig(width=8, depth=1, rate=1e-3, batch_size=ROWS, steps=100)
-    learner = IQL.init(config, STATISTICS, LOW, HIGH, key=jax.random.key(0))
+    config = IQL(width=8, depth=1, rate=1e-3, batch_size=ROWS, steps=100)
+    learner = IQLLearner.init(config, STATISTICS, LOW, HIGH, key=jax.random.key(0))
     best = np.array(
         [
             q(learner.targets, np.asarray(o), np.asarray(a)).min()

@@ -13,7 +13,7 @@ from jax import Array
 from mcetm import Statistics
 from mcetm.agents.agent import Agent, make_agent, refresh
 from mcetm.agents.rambo import Adversarial
-from mcetm.agents.sac import SAC
+from mcetm.agents.sac import SACLearner
 from mcetm.dynamics import Gaussian, GaussianConfig, GaussianEnsemble, World
 from mcetm.training.batches import Batch
 from tests.agents.test_agents import DATA, LOG, ROLL, reward, sac
@@ -25,7 +25,7 @@ def ensemble() -> GaussianEnsemble:
     return GaussianEnsemble(members, jnp.array([0, 2]))
 
 
-def knowing(learner: SAC) -> SAC:
+def knowing(learner: SACLearner) -> SACLearner:
     """Critics without values of their own: an advantage is then the reward of the next state."""
     silent = jax.tree_util.tree_map(jnp.zeros_like, learner.critics.networks)
     return eqx.tree_at(lambda s: s.critics.networks, learner, silent)

@@ -15,7 +15,7 @@ from mcetm.bench.sheet import Measured, Sheet
 from mcetm.cli import main
 from mcetm.dynamics import EnergyConfig, fused
 from mcetm.kernels import chains
-from mcetm.training import Fit
+from mcetm.training import LoopResult
 from tests.pipeline.test_train import tiny
 
 
@@ -98,7 +98,7 @@ def test_the_fused_sampler_is_a_row_where_it_serves(monkeypatch: pytest.MonkeyPa
 def test_updates_of_all_seeds_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policy, "_settings", lambda *_, **__: tiny("none"))
     lines = [{"seconds": seconds} for seconds in (9.0, 2.0, 2.0)]
-    monkeypatch.setattr(policy.Stage, "fit", lambda *_, **__: Fit(None, 30, lines))
+    monkeypatch.setattr(policy.Stage, "fit", lambda *_, **__: LoopResult(None, 30, lines))
     monkeypatch.setattr(policy, "why_no_torch", lambda: "PyTorch is not installed.")
     sheet = Sheet("small", 1000.0)
     policy.run_policy(sheet, ["sac"], [2])

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from mcetm.envs import SwingUp, collect
-from mcetm.tasks import Policy, UniformPolicy, get_task
+from mcetm.tasks import BehaviourPolicy, UniformPolicy, get_task
 
 
-def mean_return(policy: Policy, episodes: int = 40) -> float:
+def mean_return(policy: BehaviourPolicy, episodes: int = 40) -> float:
     return float(collect("pendulum", 200 * episodes, policy).episode_returns.mean())
 
 

@@ -11,9 +11,9 @@ import pytest
 from safetensors.numpy import load_file
 
 from mcetm.agents.bc import BCConfig
-from mcetm.agents.iql import IQLConfig
-from mcetm.agents.sac import SACConfig
-from mcetm.agents.td3 import TD3Config
+from mcetm.agents.iql import IQL
+from mcetm.agents.sac import SAC
+from mcetm.agents.td3 import TD3
 from mcetm.cli.train import Train
 from mcetm.dynamics import World
 from mcetm.nn.members import take_members
@@ -25,11 +25,11 @@ from tests.agents.test_agents import HIGH, LOG, LOW, ROLL, reward, world
 from tests.agents.test_rambo import ensemble
 
 SMALL = {"width": 32, "batch_size": 64, "steps": 300, "discount": 0.8, "smoothing": 0.05}
-SAC = SACConfig(actor_rate=3e-3, critic_rate=3e-3, temperature=0.01, **SMALL)
+SAC = SAC(actor_rate=3e-3, critic_rate=3e-3, temperature=0.01, **SMALL)
 CONFIG = PolicyConfig(
     sac=SAC,
-    td3=TD3Config(actor_rate=3e-3, critic_rate=3e-3, **SMALL),
-    iql=IQLConfig(rate=3e-3, **SMALL),
+    td3=TD3(actor_rate=3e-3, critic_rate=3e-3, **SMALL),
+    iql=IQL(rate=3e-3, **SMALL),
     rollout=replace(ROLL, every=100),
     conservatism=0.2,
 )

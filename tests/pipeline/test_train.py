@@ -23,7 +23,7 @@ from mcetm import Statistics, Transitions, UserError
 from mcetm.agents.bc import BCConfig
 from mcetm.agents.policy import numpy_policy
 from mcetm.agents.rollout import RolloutConfig
-from mcetm.agents.sac import SACConfig
+from mcetm.agents.sac import SAC
 from mcetm.cli import main
 from mcetm.dynamics import (
     ANCHORED,
@@ -71,7 +71,7 @@ def tiny(dataset: str, **changes: object) -> TrainConfig:
     )
     policy = PolicyConfig(
         samples=2,
-        sac=SACConfig(width=8, batch_size=16, steps=20),
+        sac=SAC(width=8, batch_size=16, steps=20),
         rollout=RolloutConfig(batch=8, horizon=2, every=10, retain=2, parallel=8),
         bc=BCConfig(width=8, batch_size=16, steps=20),
         evaluate_every=10,

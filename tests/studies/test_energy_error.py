@@ -13,7 +13,7 @@ import pytest
 import mcetm
 from mcetm import Statistics, UserError
 from mcetm.agents.bc import BCConfig
-from mcetm.agents.sac import SAC, SACConfig
+from mcetm.agents.sac import SAC, SACLearner
 from mcetm.cli import main
 from mcetm.dynamics import (
     ANCHORED,
@@ -134,7 +134,7 @@ def test_a_run_brings_its_own_models_and_learners(tmp_path: Path, monkeypatch: p
     train, holdout = log.split(0.5)
     regressor, energy, threshold = untrained(train)
     low, high = -jnp.ones(3), jnp.ones(3)
-    make = lambda k: SAC.init(SACConfig(width=8), Statistics.of(train), low, high, key=k)  # noqa: E731
+    make = lambda k: SACLearner.init(SAC(width=8), Statistics.of(train), low, high, key=k)  # noqa: E731
     learners = eqx.filter_vmap(make)(jax.random.split(jax.random.key(0), 2))
     config = TrainConfig(dataset="hopper-medium-v2", seeds=2, seed=4, models=tiny_models())
     models = Models(regressor, None, None, energy=energy, threshold=threshold)

@@ -14,7 +14,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mcetm.training import DivergenceError, EarlyStopping, Fit, Light, Saving, fit, loop, over_members
+from mcetm.training import (
+    DivergenceError,
+    EarlyStopping,
+    LoopResult,
+    PartialState,
+    Saving,
+    loop,
+    over_members,
+    train_loop,
+)
 from mcetm.training.checkpoint import arrays_of, list_checkpoints
 from tests.training import toy
 
@@ -46,7 +55,7 @@ def test_what_steps_only_read_is_not_copied() -> None:
         return {**state, "total": state["total"] + state["table"].sum()}, {"loss": state["total"]}
 
     start = {"table": jnp.ones(10), "total": jnp.zeros(())}
-    found = fit(
+    found = train_loop(
         step, start, None, steps=6, key=jax.random.key(0), chunk=2, reads=lambda state: state["table"]
     )
     assert found.state["table"] is start["table"]
@@ -60,16 +69,18 @@ def test_steps_take_turns(steps: int, chunk: int) -> None:
         return (count + 1, total + 10**turn), {"apart": (count % 3 - turn).astype(jnp.float32)}
 
     start = (jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
-    found = fit(step, start, None, steps=steps, key=jax.random.key(0), chunk=chunk, period=3)
+    found = train_loop(step, start, None, steps=steps, key=jax.random.key(0), chunk=chunk, period=3)
     assert int(found.state[0]) == steps
     assert int(found.state[1]) == sum(10 ** (i % 3) for i in range(steps))
     assert all(line["apart"] == 0.0 for line in found.history), "each step is told its number modulo 3"
 
 
 def test_a_member_learns_the_same_alone_as_in_company() -> None:
-    company = fit(over_members(toy.step), toy.members(3), toy.data(), steps=30, key=jax.random.key(5)).state
+    company = train_loop(
+        over_members(toy.step), toy.members(3), toy.data(), steps=30, key=jax.random.key(5)
+    ).state
     first = jax.tree_util.tree_map(lambda leaf: leaf[:1] if eqx.is_array(leaf) else leaf, toy.members(3))
-    alone = fit(over_members(toy.step), first, toy.data(), steps=30, key=jax.random.key(5)).state
+    alone = train_loop(over_members(toy.step), first, toy.data(), steps=30, key=jax.random.key(5)).state
     for a, b in zip(arrays_of(company).values(), arrays_of(alone).values(), strict=True):
         np.testing.assert_allclose(a[:1], b, rtol=1e-5, atol=1e-6)
 
@@ -123,7 +134,7 @@ def test_divergence_names_the_step_and_the_array_and_keeps_the_last_good_checkpo
     state = {"count": jnp.zeros((), jnp.int32), "weight": jnp.ones(3)}
     saving = Saving(tmp_path, {}, every_seconds=0.0)
     with pytest.raises(DivergenceError, match=r"diverged at step 23: 'weight' is not finite") as caught:
-        fit(step, state, jnp.zeros(1), steps=100, key=jax.random.key(0), chunk=10, saving=saving)
+        train_loop(step, state, jnp.zeros(1), steps=100, key=jax.random.key(0), chunk=10, saving=saving)
     kept = list_checkpoints(tmp_path / "checkpoints")[-1]
     assert kept.name == "step-000000000020.safetensors"
     assert str(kept) in str(caught.value)
@@ -137,7 +148,7 @@ def test_early_stopping_keeps_each_members_best() -> None:
     def validate(state: Any) -> dict[str, Any]:
         return {"score": 1.0 + jnp.abs(state["at"] - jnp.array([20.0, 40.0]))}
 
-    result = fit(
+    result = train_loop(
         step,
         {"at": jnp.zeros(2)},
         jnp.zeros(1),
@@ -164,7 +175,7 @@ def test_early_stopping_keeps_each_members_best() -> None:
 def test_early_stopping_says_what_it_needs(more: Any, words: str) -> None:
     state, key = toy.make(jax.random.key(0)), jax.random.key(0)
     with pytest.raises(ValueError, match=words):
-        fit(toy.step, state, toy.data(), steps=1, key=key, early_stopping=EarlyStopping(), **more)
+        train_loop(toy.step, state, toy.data(), steps=1, key=key, early_stopping=EarlyStopping(), **more)
 
 
 def test_an_interruption_saves_first(tmp_path: Path) -> None:
@@ -177,7 +188,7 @@ def test_an_interruption_saves_first(tmp_path: Path) -> None:
         return {}
 
     with pytest.raises(KeyboardInterrupt):
-        fit(
+        train_loop(
             toy.step,
             toy.make(jax.random.key(0)),
             toy.data(),
@@ -206,13 +217,13 @@ def test_an_interruption_between_chunks_loses_nothing(
     def between(state: Any, data: Any) -> tuple[Any, dict[str, jax.Array]]:
         return (state[0], jnp.roll(state[1], 1).at[0].set(state[0]), state[2]), {"first": state[0]}
 
-    def run(folder: Path) -> Fit:
+    def run(folder: Path) -> LoopResult:
         zero = jnp.zeros(())
         start = (zero, jnp.zeros(100), zero)  # one array in two places
         saving = Saving(folder, {}, every_seconds=1e9)
         key = jax.random.key(0)
         more: Any = {"between": between, "reads": lambda state: state[1], "saving": saving}
-        return fit(step, start, jnp.zeros(1), steps=50, chunk=10, key=key, **more)
+        return train_loop(step, start, jnp.zeros(1), steps=50, chunk=10, key=key, **more)
 
     whole, original, calls = run(tmp_path / "whole"), loop._run_between, []
 
@@ -250,11 +261,13 @@ def test_a_light_checkpoint_carries_its_part_where_there_is_no_exact_one(
         return (small + 1.0, large + jax.random.normal(key)), {"loss": small}
 
     start = (jnp.zeros(2), jnp.zeros(10_000))
-    light = Light(take=lambda state: state[0], put=lambda state, part: (part, state[1]))
+    light = PartialState(take=lambda state: state[0], put=lambda state, part: (part, state[1]))
 
     def run(steps: int) -> Any:
-        saving = Saving(tmp_path, {"a": 1}, light=light)
-        return fit(step, start, jnp.zeros(1), steps=steps, chunk=5, key=jax.random.key(0), saving=saving)
+        saving = Saving(tmp_path, {"a": 1}, partial=light)
+        return train_loop(
+            step, start, jnp.zeros(1), steps=steps, chunk=5, key=jax.random.key(0), saving=saving
+        )
 
     run(10)
     (exact,), (small,) = list_checkpoints(tmp_path / "checkpoints"), list_checkpoints(tmp_path / "light")

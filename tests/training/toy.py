@@ -13,7 +13,7 @@ import optax
 from jaxtyping import Array, PRNGKeyArray
 
 from mcetm.nn.mlp import MLP
-from mcetm.training import EarlyStopping, Fit, Saving, fit, over_members
+from mcetm.training import EarlyStopping, LoopResult, Saving, over_members, train_loop
 from mcetm.training.optimise import begin, descend
 
 OPTIMISER = optax.adam(1e-2)
@@ -48,9 +48,9 @@ def validate(state: Any) -> dict[str, Array]:
     return {"score": score}
 
 
-def run(folder: Path | None, *, steps: int = 400, chunk: int = 10, stop_early: bool = True) -> Fit:
+def run(folder: Path | None, *, steps: int = 400, chunk: int = 10, stop_early: bool = True) -> LoopResult:
     saving = None if folder is None else Saving(folder, {"steps": steps, "width": 8}, every_seconds=0.0)
-    return fit(
+    return train_loop(
         over_members(step),
         members(3),
         data(),

@@ -1,1 +1,54 @@
-"""How a policy is learned: one file per algorithm, one for rollouts, one for Bellman targets."""
+"""How a policy is learned: one file per algorithm and per learner, one for rollouts, one that trains."""
+
+from mcetm.agents.algorithm import Algorithm, ModelBased, OnSAC, WithFloor
+from mcetm.agents.bc import BC
+from mcetm.agents.combo import COMBO
+from mcetm.agents.cql import CQL
+from mcetm.agents.edac import EDAC
+from mcetm.agents.empo import EMPO
+from mcetm.agents.fit import Agent, EvaluationSettings, fit_agent
+from mcetm.agents.iql import IQL
+from mcetm.agents.mcetm import MCETM
+from mcetm.agents.mobile import MOBILE
+from mcetm.agents.mopo import MOPO
+from mcetm.agents.morel import MOReL
+from mcetm.agents.policy import Policy, Trust, load_policy
+from mcetm.agents.rambo import RAMBO
+from mcetm.agents.rollout import RolloutConfig
+from mcetm.agents.sac import SAC
+from mcetm.agents.td3 import TD3
+from mcetm.agents.td3bc import TD3BC
+
+ALGORITHMS: tuple[type[Algorithm], ...] = (
+    MCETM, MOBILE, MOPO, MOReL, EMPO, RAMBO, COMBO, CQL, EDAC, TD3BC, IQL, BC,
+)  # fmt: skip
+"""Every algorithm; a new one is a file and a word here."""
+
+__all__ = [
+    "ALGORITHMS",
+    "BC",
+    "COMBO",
+    "CQL",
+    "EDAC",
+    "EMPO",
+    "IQL",
+    "MCETM",
+    "MOBILE",
+    "MOPO",
+    "RAMBO",
+    "SAC",
+    "TD3",
+    "TD3BC",
+    "Agent",
+    "Algorithm",
+    "EvaluationSettings",
+    "MOReL",
+    "ModelBased",
+    "OnSAC",
+    "Policy",
+    "RolloutConfig",
+    "Trust",
+    "WithFloor",
+    "fit_agent",
+    "load_policy",
+]

@@ -1,44 +1,24 @@
-"""What makes an algorithm: the target it gives an imagined transition. The rest is shared."""
+"""One seed of an algorithm at work: imagining, drawing a minibatch, one update. All algorithms share it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray
 
+from mcetm.agents.algorithm import Algorithm, ModelBased
 from mcetm.agents.learner import Learner, Minibatch
-from mcetm.agents.rollout import Buffer, Experience, RolloutConfig, roll_out
-from mcetm.agents.targets import bellman_target
+from mcetm.agents.rollout import Buffer, Experience, roll_out
 from mcetm.dynamics.world import World
 from mcetm.training.batches import Batch
 from mcetm.training.metrics import Metrics, Rows
 
 
-@runtime_checkable
-class Algorithm(Protocol):
-    """A model-based algorithm on top of SAC; a frozen dataclass of its settings."""
-
-    @property
-    def entropy_backup(self) -> bool:
-        """Whether targets carry the entropy bonus."""
-        ...
-
-    def target(
-        self, learner: Learner, row: Experience, value: Float[Array, ""], *, key: PRNGKeyArray
-    ) -> tuple[Float[Array, ""], dict[str, Array]]:
-        """The target of one imagined transition whose next state is worth `value`, and metrics."""
-        ...
-
-    def real_target(self, learner: Learner, row: Batch, value: Float[Array, ""]) -> Float[Array, ""]:
-        """The target of one recorded transition."""
-        ...
-
-
-class Agent(eqx.Module):
+class AgentState(eqx.Module):
     """One seed's learner: networks, imagined experience, and its own stream of random numbers."""
 
     learner: Learner
@@ -49,48 +29,23 @@ class Agent(eqx.Module):
     """A model that this seed changes as it learns; None where all share the world's."""
 
 
-@runtime_checkable
-class Adapt(Protocol):
-    """Something that changes an agent's own model before each generation."""
-
-    def __call__(
-        self, agent: Agent, data: Batch, world: World, *, key: PRNGKeyArray
-    ) -> tuple[Agent, World, dict[str, Array]]:
-        """The agent, the world to imagine in, and metrics."""
-        ...
-
-
-def candidate_values(
-    learner: Learner, row: Experience, *, entropy: bool = False, key: PRNGKeyArray
-) -> Float[Array, "members samples"]:
-    """q_ij: the least target critic at each candidate and an action sampled there."""
-    members, samples = row.after.ended.shape
-    keys = jax.random.split(key, (members, samples))
-    value = lambda s, k: learner.next_value(s, key=k, entropy=entropy)  # noqa: E731
-    return jax.vmap(jax.vmap(value))(row.after.candidates, keys)
-
-
-def recorded_target(learner: Learner, row: Batch, value: Float[Array, ""]) -> Float[Array, ""]:
-    """R + γ (1 − d) V of a recorded transition: no penalty, as it did happen."""
-    return bellman_target(row.reward, row.terminated, value, learner.config.discount)
-
-
 def make_agent(
-    learner: Learner, world: World | None, data: Batch, config: RolloutConfig, *, key: PRNGKeyArray
-) -> Agent:
+    learner: Learner, world: World | None, data: Batch, algorithm: Algorithm, *, key: PRNGKeyArray
+) -> AgentState:
     """An agent with an empty buffer, if it has a world to imagine in."""
     if world is None:
-        return Agent(learner, None, key)
+        return AgentState(learner, None, key)
+    imagining = cast(ModelBased, algorithm)
 
     def example(data: Batch, key: PRNGKeyArray) -> Experience:
         action = learner.act(data.obs[0], key=key)
-        return Experience(data.obs[0], action, world.imagine(data.obs[0], action, key=key))
+        return Experience(data.obs[0], action, world.imagine(data.obs[0], action, imagining.view, key=key))
 
     shapes = eqx.filter_eval_shape(example, data, key)
-    return Agent(learner, Buffer.empty(config, shapes), key)
+    return AgentState(learner, Buffer.empty(imagining.rollout, shapes), key)
 
 
-def experience(agents: Agent) -> Buffer | None:
+def experience(agents: AgentState) -> Buffer | None:
     """What updates read and only a new generation changes."""
     return agents.buffer
 
@@ -102,33 +57,30 @@ def buffer_gigabytes(agents: Any) -> float:
 
 
 def refresh(
-    agent: Agent, data: tuple[Batch, World | None], config: RolloutConfig, adapt: Adapt | None = None
-) -> tuple[Agent, dict[str, Array]]:
-    """Imagine a new generation with the policy of the moment; `adapt` first changes the agent's own model."""
+    agent: AgentState, data: tuple[Batch, World | None], algorithm: ModelBased
+) -> tuple[AgentState, dict[str, Array]]:
+    """Imagine a new generation with the policy of the moment; an adversary first changes the model."""
     batch, world = data
     buffer = agent.buffer
     if world is None or buffer is None:
         return agent, {}
     key = jax.random.fold_in(jax.random.fold_in(agent.key, 1), agent.learner.done.astype(jnp.int32))
     noted: dict[str, Array] = {}
-    if adapt is not None:
-        agent, world, noted = adapt(agent, batch, world, key=jax.random.fold_in(key, 1))
-    rows, valid, metrics = roll_out(world, agent.learner, batch, config, key=key)
+    if algorithm.adversary is not None:
+        agent, world, noted = algorithm.adversary(agent, batch, world, key=jax.random.fold_in(key, 1))
+    rows, valid, metrics = roll_out(world, agent.learner, batch, algorithm, key=key)
     return replace(agent, buffer=buffer.add(rows, valid)), {**metrics, **noted}
 
 
 def learn(
-    agent: Agent,
-    data: tuple[Batch, World | None],
-    algorithm: Algorithm,
-    config: RolloutConfig,
-    *,
-    turn: int = 0,
-) -> tuple[Agent, Metrics]:
+    agent: AgentState, data: tuple[Batch, World | None], algorithm: Algorithm, *, turn: int = 0
+) -> tuple[AgentState, Metrics]:
     """One update on a minibatch of recorded and imagined transitions; see the learner for `turn`."""
     batch, _ = data
     size = agent.learner.config.batch_size
-    real = size if agent.buffer is None else int(size * config.real_share)
+    real = size
+    if agent.buffer is not None:
+        real = int(size * cast(ModelBased, algorithm).rollout.real_share)
     key = jax.random.fold_in(jax.random.fold_in(agent.key, 2), agent.learner.done.astype(jnp.int32))
     real_key, draw_key, prepare_key, value_key, target_key, update_key = jax.random.split(key, 6)
     recorded = batch.draw(real, key=real_key)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -12,25 +13,37 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Int, PRNGKeyArray
 
+from mcetm.agents.algorithm import Algorithm
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.nn.actor import Actor
 from mcetm.nn.scaling import Scaling
-from mcetm.training import Saving, fit
+from mcetm.settings import Positive, Rate, Switch, settings
+from mcetm.training import Callback, Saving, train_loop
 from mcetm.training.batches import Batch
 from mcetm.training.optimise import begin, descend
 
 
-@dataclass(frozen=True)
-class BCConfig:
+@settings
+class BC(Algorithm):
     """Least squares between the policy's actions and the log's."""
 
-    width: int = 256
-    depth: int = 2
-    batch_size: int = 256
-    learning_rate: float = 3e-4
-    steps: int = 100_000
-    sampled: bool = False
+    label: ClassVar[str] = "behaviour cloning"
+    clones_only: ClassVar[bool] = True
+
+    name: Literal["bc"] = "bc"
+    """Its name in files and on the command line."""
+    width: Positive = 64
+    """Units of each hidden layer."""
+    depth: Positive = 2
+    """Hidden layers."""
+    batch_size: Positive = 128
+    """Transitions of a minibatch."""
+    learning_rate: Rate = 1e-3
+    """Of Adam."""
+    steps: Positive = 3000
+    """Updates."""
+    sampled: Switch = False
     """On samples instead of the mode: this also teaches a stochastic policy how little to spread."""
 
 
@@ -38,14 +51,15 @@ def fit_bc(
     train: Transitions,
     low: Array,
     high: Array,
-    config: BCConfig | None = None,
+    config: BC | None = None,
     *,
     seeds: Int[Array, " seeds"],
     folder: Path | None = None,
+    callbacks: Sequence[Callback] = (),
     chunk: int = 1000,
 ) -> tuple[Actor, list[dict[str, Any]]]:
     """One actor for each seed, on a leading axis."""
-    config = config or BCConfig()
+    config = config or BC()
     scale = Scaling.of(Statistics.of(train).obs)
     optimiser = optax.adam(config.learning_rate)
 
@@ -77,7 +91,7 @@ def fit_bc(
         return (states, count + 1), metrics
 
     setting = {**asdict(config), "seeds": seeds.tolist(), "data": train.checksum}
-    result = fit(
+    result = train_loop(
         step,
         (eqx.filter_vmap(make)(seeds), jnp.zeros((), jnp.int32)),
         Batch.of(train),
@@ -86,5 +100,6 @@ def fit_bc(
         chunk=chunk,
         saving=None if folder is None else Saving(folder, setting),
         label="behaviour cloning",
+        callbacks=callbacks,
     )
     return result.state[0][0], result.history

@@ -6,32 +6,36 @@ imagined transitions: pushed down at all states, up on recorded transitions only
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import field
+from typing import ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from mcetm.agents.algorithm import OnSAC
 from mcetm.agents.critics import Critics
 from mcetm.agents.learner import Minibatch
-from mcetm.agents.sac import SAC
+from mcetm.agents.sac import Regulariser, SACLearner
 from mcetm.nn.actor import Actor
+from mcetm.settings import Positive, Switch, Weight, settings
 
 KINDS = ("uniform", "of the policy at s", "of the policy at s'")
 
 
-@dataclass(frozen=True)
+@settings
 class Conservative:
     """weight · (log Σ exp Q(s, ·) − Q(s, a)), the sum over actions estimated by importance sampling."""
 
-    weight: float = 5.0
-    repeats: int = 10
+    weight: Weight = 5.0
+    """Of this term beside the Bellman error."""
+    repeats: Positive = 10
     """Actions of each of `KINDS`."""
-    kit_compat: bool = False
+    kit_compat: Switch = False
     """As OfflineRL-Kit ships it: the log-sum-exp runs over one action of each kind, then averages repeats."""
 
     def __call__(
-        self, critics: Critics, learner: SAC, batch: Minibatch, *, key: PRNGKeyArray
+        self, critics: Critics, learner: SACLearner, batch: Minibatch, *, key: PRNGKeyArray
     ) -> Float[Array, ""]:
         """The term, summed over critics; actions and their densities are not differentiated."""
         keys = jax.random.split(key, batch.obs.shape[0])
@@ -64,3 +68,20 @@ class Conservative:
         uniform_density = jnp.full(self.repeats, -unit.shape[1] * jnp.log(2.0))
         actions = jnp.concatenate([jax.vmap(actor.bounded)(unit), now, then])
         return actions, jnp.concatenate([uniform_density, now_density, then_density])
+
+
+@settings
+class CQL(OnSAC):
+    """SAC on the log alone, with conservative values."""
+
+    label: ClassVar[str] = "CQL"
+
+    name: Literal["cql"] = "cql"
+    """Its name in files and on the command line."""
+    conservative: Conservative = field(default_factory=Conservative)
+    """How values of unknown actions are pushed down."""
+
+    @property
+    def regulariser(self) -> Regulariser:
+        """The conservative term."""
+        return self.conservative

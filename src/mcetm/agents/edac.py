@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from mcetm.agents.algorithm import OnSAC
 from mcetm.agents.critics import Critics
 from mcetm.agents.learner import Minibatch
-from mcetm.agents.sac import SAC
+from mcetm.agents.sac import Regulariser, SACLearner
 from mcetm.nn.mlp import MLP
 from mcetm.nn.scaling import frozen
+from mcetm.settings import Weight, settings
 
 
-@dataclass(frozen=True)
+@settings
 class Diverse:
     """weight · how much the critics' gradients in the action point the same way; 0 is SAC-N."""
 
-    weight: float = 1.0
+    weight: Weight = 1.0
+    """Of this term beside the Bellman error."""
 
     def __call__(
-        self, critics: Critics, learner: SAC, batch: Minibatch, *, key: PRNGKeyArray
+        self, critics: Critics, learner: SACLearner, batch: Minibatch, *, key: PRNGKeyArray
     ) -> Float[Array, ""]:
         """Weight · how alike they are / (critics − 1)."""
 
@@ -54,3 +57,21 @@ def _alike(slopes: Float[Array, "critics rows action"]) -> Float[Array, ""]:
     # Of all pairs, less each with itself.
     together = (unit.sum(axis=0) ** 2).sum(axis=1) - (unit**2).sum(axis=(0, 2))
     return together.mean()
+
+
+@settings
+class EDAC(OnSAC):
+    """SAC on the log alone, with many critics that are kept from agreeing."""
+
+    label: ClassVar[str] = "EDAC"
+    entropy_backup: ClassVar[bool] = True
+
+    name: Literal["edac"] = "edac"
+    """Its name in files and on the command line."""
+    diversity: Weight = 1.0
+    """Weight of the term that keeps critics apart; 0 is SAC-N."""
+
+    @property
+    def regulariser(self) -> Regulariser:
+        """The diversity of critics."""
+        return Diverse(weight=self.diversity)

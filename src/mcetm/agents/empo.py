@@ -1,31 +1,45 @@
 """EMPO (Chen et al., 2024): an energy-based model, and rewards lowered by how far its members lie apart.
 
-The penalty is scaled by the value of the next state, between none at 0 and all at 100 ("penalty decay" in the
-authors' code), so that a policy that has learned nothing yet is not kept from moving.
+    r − λ(V) std_i(s'_i) + γ (1 − d) V(s')
+
+The weight grows with the value of the next state, from 0 to all of λ at 100 ("penalty decay" in the authors'
+code), so that a policy that has learned nothing yet is not kept from moving.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.agents.agent import recorded_target
+from mcetm.agents.algorithm import ModelBased
 from mcetm.agents.learner import Learner
 from mcetm.agents.rollout import Experience
 from mcetm.agents.targets import bellman_target
-from mcetm.training.batches import Batch
+from mcetm.dynamics.world import View
+from mcetm.settings import Rate, Weight, settings
 
 
-@dataclass(frozen=True)
-class EMPO:
-    """λ and the decay; the world must measure the spread over `members`."""
+@settings
+class EMPO(ModelBased):
+    """λ and its decay."""
 
-    penalty: float = 2.0
-    decay: float | None = 100.0
+    label: ClassVar[str] = "EMPO"
+    needs_energy: ClassVar[bool] = True
+    entropy_backup: ClassVar[bool] = True
+
+    name: Literal["empo"] = "empo"
+    """Its name in files and on the command line."""
+    penalty: Weight = 2.0
+    """λ."""
+    decay: Rate | None = 100.0
     """The value from which the penalty is whole; None: always."""
-    entropy_backup: bool = True
+
+    @property
+    def view(self) -> View:
+        """The spread over members of one sample each."""
+        return View(samples=self.samples, tested="nothing", uncertainty="members")
 
     def target(
         self, learner: Learner, row: Experience, value: Float[Array, ""], *, key: PRNGKeyArray
@@ -35,7 +49,3 @@ class EMPO:
         reward = row.after.reward - weight * row.after.uncertainty
         target = bellman_target(reward, row.after.terminated, value, learner.config.discount)
         return target, {"uncertainty": row.after.uncertainty}
-
-    def real_target(self, learner: Learner, row: Batch, value: Float[Array, ""]) -> Float[Array, ""]:
-        """Recorded transitions are not penalised."""
-        return recorded_target(learner, row, value)

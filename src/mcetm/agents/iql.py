@@ -6,8 +6,8 @@ actions of the log, each weighted by how much better than V it is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -16,33 +16,57 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from mcetm.agents.algorithm import Algorithm
 from mcetm.agents.critics import Critics, follow, make_critics, teach
-from mcetm.agents.learner import Minibatch
+from mcetm.agents.learner import Learner, Minibatch
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.nn.actor import LOG_STD_RANGE, Actor
 from mcetm.nn.mlp import MLP
 from mcetm.nn.scaling import InputScaling, Scaling
+from mcetm.settings import Discount, Fraction, Positive, Rate, Share, Weight, settings
 from mcetm.training.metrics import Metrics, Rows
 from mcetm.training.optimise import begin, descend
 
 
-@dataclass(frozen=True)
-class IQLConfig:
+@settings
+class IQL(Algorithm):
     """The authors' settings for locomotion."""
 
-    width: int = 256
-    depth: int = 2
-    rate: float = 3e-4
+    label: ClassVar[str] = "IQL"
+
+    name: Literal["iql"] = "iql"
+    """Its name in files and on the command line."""
+    width: Positive = 64
+    """Units of each hidden layer."""
+    depth: Positive = 2
+    """Hidden layers."""
+    learning_rate: Rate = 1e-3
     """Of actor, critics and V; the actor's falls to 0 over training."""
-    expectile: float = 0.7
-    inverse_temperature: float = 3.0
-    most_weight: float = 100.0
+    expectile: Fraction = 0.7
+    """How far V leans towards the best actions of the log; 0.5 is their mean."""
+    inverse_temperature: Weight = 3.0
+    """How much more a better action counts when the actor clones it."""
+    most_weight: Rate = 100.0
     """Bound on how much an action counts."""
-    discount: float = 0.99
-    smoothing: float = 0.005
-    batch_size: int = 256
-    steps: int = 1_000_000
+    discount: Discount = 0.99
+    """γ."""
+    smoothing: Share = 0.005
+    """How far target critics move towards the critics at each step."""
+    batch_size: Positive = 128
+    """Transitions of a minibatch."""
+    steps: Positive = 5000
+    """Updates."""
+
+    def make_learner(
+        self, statistics: Statistics, low: Float[Array, " action"], high: Float[Array, " action"], *, key: Any
+    ) -> Learner:
+        """Fresh networks."""
+        return IQLLearner.init(self, statistics, low, high, key=key)
+
+    def reward_scale(self, log: Transitions) -> float:
+        """The inverse temperature then means the same on every task."""
+        return reward_scale(log)
 
 
 class Value(eqx.Module):
@@ -56,7 +80,7 @@ class Value(eqx.Module):
         return self.network(self.obs_scale.normalize(obs))[0]
 
 
-class IQL(eqx.Module):
+class IQLLearner(eqx.Module):
     """Everything that learning changes."""
 
     actor: Actor
@@ -68,18 +92,18 @@ class IQL(eqx.Module):
     moments: tuple[optax.OptState, optax.OptState, optax.OptState]
     """Of actor with its spread, critics and V."""
     done: Float[Array, ""]
-    config: IQLConfig = eqx.field(static=True)
+    config: IQL = eqx.field(static=True)
 
     @classmethod
     def init(
         cls,
-        config: IQLConfig,
+        config: IQL,
         statistics: Statistics,
         low: Float[Array, " action"],
         high: Float[Array, " action"],
         *,
         key: PRNGKeyArray,
-    ) -> IQL:
+    ) -> IQLLearner:
         """Fresh networks."""
         actor_key, critic_key, value_key = jax.random.split(key, 3)
         sizes: Any = {"width": config.width, "depth": config.depth, "initialisation": "orthogonal"}
@@ -90,8 +114,8 @@ class IQL(eqx.Module):
         log_std = jnp.zeros(low.shape[0])
         moments = (
             begin(_actor_optimiser(config), (actor, log_std)),
-            begin(optax.adam(config.rate), critics),
-            begin(optax.adam(config.rate), value),
+            begin(optax.adam(config.learning_rate), critics),
+            begin(optax.adam(config.learning_rate), value),
         )
         return cls(actor, log_std, critics, critics, value, moments, jnp.zeros(()), config)
 
@@ -100,7 +124,7 @@ class IQL(eqx.Module):
         """All updates are alike."""
         return 1
 
-    def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[IQL, Metrics]:
+    def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[IQLLearner, Metrics]:
         """V, against the target critics."""
         best = self.targets.of_rows(batch.obs, batch.action).min(axis=0)
 
@@ -111,7 +135,7 @@ class IQL(eqx.Module):
             return errors.mean(), errors
 
         (_, errors), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(self.value)
-        value, moments = descend(optax.adam(self.config.rate), self.value, gradient, self.moments[2])
+        value, moments = descend(optax.adam(self.config.learning_rate), self.value, gradient, self.moments[2])
         return replace(self, value=value, moments=(*self.moments[:2], moments)), {"value_loss": Rows(errors)}
 
     def act(self, obs: Float[Array, " obs"], *, key: PRNGKeyArray) -> Float[Array, " action"]:
@@ -126,10 +150,10 @@ class IQL(eqx.Module):
 
     def improve(
         self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray, turn: int = 0
-    ) -> tuple[IQL, Metrics]:
+    ) -> tuple[IQLLearner, Metrics]:
         """The critics, the actor, the target critics."""
         critics, critic_moments, metrics = teach(
-            self.critics, self.moments[1], batch, target, rate=self.config.rate
+            self.critics, self.moments[1], batch, target, rate=self.config.learning_rate
         )
         best = self.targets.of_rows(batch.obs, batch.action).min(axis=0)
         advantage = best - jax.vmap(self.value)(batch.obs)
@@ -159,8 +183,8 @@ class IQL(eqx.Module):
         return learner, {**metrics, "weight": Rows(weight)}
 
 
-def _actor_optimiser(config: IQLConfig) -> optax.GradientTransformation:
-    return optax.adam(optax.cosine_decay_schedule(config.rate, config.steps))
+def _actor_optimiser(config: IQL) -> optax.GradientTransformation:
+    return optax.adam(optax.cosine_decay_schedule(config.learning_rate, config.steps))
 
 
 def reward_scale(log: Transitions) -> float:

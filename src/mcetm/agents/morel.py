@@ -1,38 +1,46 @@
 """MOReL (Kidambi et al., 2020): where the model is not known, the task is over and worth the least there is.
 
-Its original policy learner is a natural policy gradient in the model; here the same pessimistic MDP is
-learned by SAC, like everything else, so that only the pessimism differs.
+A pair (s, a) is known where the members' predictions agree. The original policy learner is a natural policy
+gradient in the model; here the same pessimistic MDP is learned by SAC, so that only the pessimism differs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.agents.agent import recorded_target
+from mcetm.agents.algorithm import WithFloor
 from mcetm.agents.learner import Learner
 from mcetm.agents.rollout import Experience
 from mcetm.agents.targets import bellman_target
-from mcetm.training.batches import Batch
+from mcetm.dynamics.world import View
+from mcetm.settings import settings
 
 
-@dataclass(frozen=True)
-class MOReL:
+@settings
+class MOReL(WithFloor):
     """The worth of leaving what is known; the paper pays −κ for every step there instead."""
 
-    value_floor: float = 0.0
-    entropy_backup: bool = False
+    label: ClassVar[str] = "MOReL"
+
+    name: Literal["morel"] = "morel"
+    """Its name in files and on the command line."""
+
+    @property
+    def view(self) -> View:
+        """Rollouts end where members disagree."""
+        return View(samples=self.samples, tested="pair", target_rule="minimum")
+
+    def least(self, target: Float[Array, ""]) -> Float[Array, ""]:
+        """What was recorded is known: no floor."""
+        return target
 
     def target(
         self, learner: Learner, row: Experience, value: Float[Array, ""], *, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Array]]:
-        """The target of one imagined transition; the world must have a threshold."""
+        """The target of one imagined transition."""
         known = bellman_target(row.after.reward, row.after.terminated, value, learner.config.discount)
-        target = jnp.where(row.after.truncated, self.value_floor, known)
+        target = jnp.where(row.after.truncated, self.floor, known)
         return target, {"truncated": row.after.truncated.astype(target.dtype)}
-
-    def real_target(self, learner: Learner, row: Batch, value: Float[Array, ""]) -> Float[Array, ""]:
-        """What was recorded is known."""
-        return recorded_target(learner, row, value)

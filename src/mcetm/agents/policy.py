@@ -20,12 +20,14 @@ _FORMAT = 1
 
 
 @dataclass(frozen=True)
-class LoadedPolicy:
+class Policy:
     """action = policy(obs): NumPy in and out, one observation or a batch; the mode unless asked to sample."""
 
     network: TanhGaussianPolicy
     about: dict[str, Any]
-    """What the file says of it: task, algorithm, seed, steps."""
+    """What is known of it: task, algorithm, seed, updates."""
+    world: Any = None
+    """The world that it was trained in, where that is at hand."""
 
     def __call__(self, obs: Any, *, rng: np.random.Generator | None = None) -> np.ndarray:
         """Actions for one observation or for each row; with `rng` sampled, else the mode."""
@@ -38,6 +40,34 @@ class LoadedPolicy:
         acting = replace(self.network, deterministic=rng is None)
         action = acting.sample(batch, rng or np.random.default_rng(0))
         return action if rows.ndim == 2 else action[0]
+
+    def trust(self, obs: Any) -> Trust:
+        """Whether the model knows what the policy does here; for one observation or for each row."""
+        if self.world is None or self.world.trust is None:
+            raise UserError("This policy has no world beside it, so nothing is known of where to trust it.")
+        score = np.asarray(self.world.model.disagreement(obs, self(obs)))
+        return Trust(score, float(self.world.trust.pair_limit))
+
+
+@dataclass(frozen=True)
+class Trust:
+    """How far the members' predictions lie apart for what a policy does, and how far is too far."""
+
+    score: np.ndarray
+    limit: float
+    """The quantile of held-out data that the trust region was calibrated to."""
+
+    @property
+    def trusted(self) -> np.ndarray:
+        """Whether each is within the limit."""
+        return self.score <= self.limit
+
+    def __str__(self) -> str:
+        rows = ", ".join(
+            f"{s:.3g}{'' if good else ' (outside)'}"
+            for s, good in zip(np.ravel(self.score), np.ravel(self.trusted), strict=True)
+        )
+        return f"disagreement {rows}; trusted up to {self.limit:.3g}"
 
 
 def numpy_policy(actor: Actor, *, deterministic: bool = True) -> TanhGaussianPolicy:
@@ -80,7 +110,7 @@ def save_policy(folder: Path, actor: Actor, about: dict[str, Any]) -> None:
     write_json(folder / "policy.json", content)
 
 
-def load_policy(path: str | Path) -> LoadedPolicy:
+def load_policy(path: str | Path) -> Policy:
     """Read a policy's folder, or a run's (its first seed)."""
     folder = Path(path)
     places = [folder, folder / "policy", *seed_folders(folder)]
@@ -95,7 +125,7 @@ def load_policy(path: str | Path) -> LoadedPolicy:
         network = network.within(tuple(about["action_low"]), tuple(about["action_high"]))
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise UserError(f"The policy in {found} is damaged: {error}.") from None
-    return LoadedPolicy(network, about)
+    return Policy(network, about)
 
 
 def seed_folders(run: Path) -> list[Path]:

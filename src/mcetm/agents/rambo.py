@@ -6,8 +6,8 @@ valuable, while it goes on fitting the log. Each seed has a model of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import field, replace
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -15,11 +15,15 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.agents.agent import Agent
+from mcetm.agents.agent import AgentState
+from mcetm.agents.algorithm import ModelBased
+from mcetm.agents.bc import BC
 from mcetm.agents.learner import Learner
 from mcetm.dynamics.gaussian import Gaussian, GaussianEnsemble
 from mcetm.dynamics.world import World
+from mcetm.errors import UserError
 from mcetm.nn.scaling import frozen
+from mcetm.settings import Positive, Rate, Share, Weight, settings
 from mcetm.training.batches import Batch
 from mcetm.training.optimise import begin, descend
 
@@ -31,33 +35,38 @@ class Adversary(eqx.Module):
     moments: optax.OptState
 
 
-@dataclass(frozen=True)
+@settings
 class Adversarial:
     """How the model is trained against the policy; the authors' settings."""
 
-    weight: float = 3e-4
+    weight: Weight = 3e-4
     """Of the policy's advantage against the likelihood of the log; at 0 the model stays as it is."""
-    updates: int = 250
+    updates: Positive = 250
     """Steps between two generations."""
-    batch_size: int = 256
-    rate: float = 3e-4
-    horizon: int = 5
+    batch_size: Positive = 256
+    """Transitions of a minibatch."""
+    learning_rate: Rate = 3e-4
+    """Of Adam."""
+    horizon: Positive = 5
     """Steps that the policy takes before it starts from the log again."""
-    beta: float = 0.5
-    bound_weight: float = 0.001
+    beta: Share = 0.5
+    """As in the training of the ensemble."""
+    bound_weight: Weight = 0.001
     """As in the training of the ensemble."""
 
-    def begin(self, ensemble: GaussianEnsemble) -> Adversary:
+    def begin(self, ensemble: Any) -> Adversary:
         """Before the first step."""
-        return Adversary(ensemble, begin(optax.adam(self.rate), ensemble.members))
+        if not ensemble.has_density:
+            raise UserError("RAMBO trains the likelihood of its model, so it needs a Gaussian ensemble.")
+        return Adversary(ensemble, begin(optax.adam(self.learning_rate), ensemble.members))
 
     def world(self, adversary: Adversary, world: World) -> World:
         """The world as this model has it."""
         return eqx.tree_at(lambda w: w.model, world, frozen(adversary.ensemble))
 
     def __call__(
-        self, agent: Agent, data: Batch, world: World, *, key: PRNGKeyArray
-    ) -> tuple[Agent, World, dict[str, Array]]:
+        self, agent: AgentState, data: Batch, world: World, *, key: PRNGKeyArray
+    ) -> tuple[AgentState, World, dict[str, Array]]:
         """Train the agent's model; the world with it, and how well it still fits the log."""
         if self.weight == 0.0:
             return agent, world, {}
@@ -77,7 +86,7 @@ class Adversarial:
             )
             (_, fit), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(adversary.ensemble.members)
             members, moments = descend(
-                optax.adam(self.rate), adversary.ensemble.members, gradient, adversary.moments
+                optax.adam(self.learning_rate), adversary.ensemble.members, gradient, adversary.moments
             )
             ensemble = GaussianEnsemble(members, adversary.ensemble.elites)
             return (Adversary(ensemble, moments), following), fit
@@ -144,3 +153,28 @@ class Adversarial:
 
         fit = eqx.filter_vmap(on_log)(ensemble.members).sum()
         return self.weight * against + fit, fit
+
+
+@settings
+class RAMBO(ModelBased):
+    """Plain targets in a model that is trained against the policy; the actor begins as a clone of the log."""
+
+    label: ClassVar[str] = "RAMBO"
+    entropy_backup: ClassVar[bool] = True
+
+    name: Literal["rambo"] = "rambo"
+    """Its name in files and on the command line."""
+    adversarial: Weight = 3e-4
+    """Weight of the policy's advantage in the model's loss; at 0 the model stays as it is."""
+    clone: BC = field(default_factory=BC)
+    """Behaviour cloning of the first actor, on samples."""
+
+    @property
+    def cloning(self) -> BC:
+        """The actor begins as a clone."""
+        return self.clone
+
+    @property
+    def adversary(self) -> Adversarial:
+        """As many steps of the model as updates between generations."""
+        return Adversarial(weight=self.adversarial, updates=self.rollout.every, horizon=self.rollout.horizon)

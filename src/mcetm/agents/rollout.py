@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
@@ -11,25 +11,30 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from mcetm.agents.learner import Learner
 from mcetm.dynamics.world import Imagined, World
+from mcetm.settings import Positive, Rate, Share, settings
 from mcetm.training.batches import Batch
 
+if TYPE_CHECKING:
+    from mcetm.agents.algorithm import ModelBased
 
-@dataclass(frozen=True)
+
+@settings
 class RolloutConfig:
     """How much is imagined, and how long it is kept."""
 
-    batch: int = 50_000
+    batch: Positive = 400
     """Branches of one generation, from dataset states."""
-    horizon: int = 5
-    every: int = 1000
+    horizon: Positive = 5
+    """Steps of a branch."""
+    every: Positive = 500
     """Updates between generations."""
-    retain: int = 5
+    retain: Positive = 5
     """Generations kept."""
-    parallel: int = 10_000
+    parallel: Positive = 10_000
     """Branches imagined at once: bounds the memory of the chains."""
-    real_share: float = 0.05
+    real_share: Share = 0.05
     """Share of each minibatch that comes from the log."""
-    memory: float = 32.0
+    memory: Rate = 32.0
     """Gigabytes that the buffers of all seeds may take; larger ones are refused."""
 
     @property
@@ -84,9 +89,10 @@ class Buffer(eqx.Module):
 
 
 def roll_out(
-    world: World, learner: Learner, data: Batch, config: RolloutConfig, *, key: PRNGKeyArray
+    world: World, learner: Learner, data: Batch, algorithm: ModelBased, *, key: PRNGKeyArray
 ) -> tuple[Experience, Bool[Array, " rows"], dict[str, Array]]:
     """One generation: rows step by step, which of them are real steps of a branch, and what it was like."""
+    config, view = algorithm.rollout, algorithm.view
     start_key, branch_key = jax.random.split(key)
     starts = data.obs[jax.random.randint(start_key, (config.batch,), 0, len(data))]
 
@@ -97,7 +103,7 @@ def roll_out(
             obs, alive = carry
             act_key, world_key = jax.random.split(step_key)
             action = learner.act(obs, key=act_key)
-            after = world.imagine(obs, action, key=world_key)
+            after = world.imagine(obs, action, view, key=world_key)
             goes_on = alive & ~after.terminated & ~after.truncated
             # A branch that has ended stands still; its rows are not valid.
             following = jnp.where(goes_on, after.next_obs, obs)

@@ -6,8 +6,8 @@ algorithms), or actor, temperature, critics, target critics (CQL, COMBO, EDAC).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from dataclasses import replace
+from typing import Literal, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -18,42 +18,62 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from mcetm.agents.critics import Critics, follow, make_critics, teach
 from mcetm.agents.learner import Minibatch
 from mcetm.data.normalize import Statistics
-from mcetm.errors import UserError
 from mcetm.nn.actor import Actor
 from mcetm.nn.mlp import Initialisation
 from mcetm.nn.scaling import InputScaling, Scaling, frozen
+from mcetm.settings import Discount, Positive, Rate, Share, Switch, settings
 from mcetm.training.metrics import Metrics
 from mcetm.training.optimise import begin, descend
 
 
-@dataclass(frozen=True)
-class SACConfig:
+@settings
+class SAC:
     """Settings shared by every SAC-based algorithm; the defaults are MOBILE's and the paper's."""
 
-    width: int = 256
-    depth: int = 2
-    critics: int = 2
+    name: Literal["sac"] = "sac"
+    """Its name in files."""
+    width: Positive = 64
+    """Units of each hidden layer."""
+    depth: Positive = 2
+    """Hidden layers."""
+    critics: Positive = 2
+    """Critics, of which targets take the least."""
     critic_initialisation: Initialisation = "uniform"
-    actor_rate: float = 1e-4
-    critic_rate: float = 3e-4
-    cosine: bool = True
+    """How the weights of fresh critics are drawn."""
+    actor_rate: Rate = 1e-3
+    """Learning rate of the actor."""
+    critic_rate: Rate = 1e-3
+    """Learning rate of the critics."""
+    cosine: Switch = True
     """Let the actor's learning rate fall to 0 over training."""
-    temperature: float | None = None
+    temperature: Rate | None = None
     """A fixed temperature; None tunes it until the entropy is −|A|."""
-    temperature_rate: float = 1e-4
-    most_temperature: float | None = 1.0
+    temperature_rate: Rate = 1e-3
+    """Learning rate of a tuned temperature."""
+    most_temperature: Rate | None = 1.0
     """A tuned temperature is kept below this, as the reference codes do; None in those of CQL and COMBO."""
-    actor_first: bool = False
+    actor_first: Switch = False
     """Update actor and temperature before the targets are taken."""
-    discount: float = 0.99
-    smoothing: float = 0.005
+    discount: Discount = 0.99
+    """γ."""
+    smoothing: Share = 0.005
     """How far target critics move towards the critics at each step."""
-    batch_size: int = 256
-    steps: int = 1_000_000
+    batch_size: Positive = 128
+    """Transitions of a minibatch."""
+    steps: Positive = 5000
+    """Updates."""
 
-    def __post_init__(self) -> None:
-        if self.temperature is not None and self.temperature <= 0.0:
-            raise UserError(f"A fixed temperature must be above 0, not {self.temperature}.")
+    def init(
+        self,
+        statistics: Statistics,
+        low: Float[Array, " action"],
+        high: Float[Array, " action"],
+        *,
+        regulariser: Regulariser | None = None,
+        key: PRNGKeyArray,
+    ) -> SACLearner:
+        """A fresh learner."""
+        return SACLearner.init(self, statistics, low, high, regulariser=regulariser, key=key)
 
 
 @runtime_checkable
@@ -61,13 +81,13 @@ class Regulariser(Protocol):
     """What some algorithms add to the loss of the critics; a frozen dataclass of its settings."""
 
     def __call__(
-        self, critics: Critics, learner: SAC, batch: Minibatch, *, key: PRNGKeyArray
+        self, critics: Critics, learner: SACLearner, batch: Minibatch, *, key: PRNGKeyArray
     ) -> Float[Array, ""]:
         """The term, summed over critics."""
         ...
 
 
-class SAC(eqx.Module):
+class SACLearner(eqx.Module):
     """Everything that learning changes."""
 
     actor: Actor
@@ -78,20 +98,20 @@ class SAC(eqx.Module):
     """Of actor, critics and temperature."""
     done: Float[Array, ""]
     """Updates so far."""
-    config: SACConfig = eqx.field(static=True)
+    config: SAC = eqx.field(static=True)
     regulariser: Regulariser | None = eqx.field(static=True, default=None)
 
     @classmethod
     def init(
         cls,
-        config: SACConfig,
+        config: SAC,
         statistics: Statistics,
         low: Float[Array, " action"],
         high: Float[Array, " action"],
         *,
         regulariser: Regulariser | None = None,
         key: PRNGKeyArray,
-    ) -> SAC:
+    ) -> SACLearner:
         """Fresh networks."""
         actor_key, critic_key = jax.random.split(key)
         actor = Actor(
@@ -138,13 +158,13 @@ class SAC(eqx.Module):
         """All updates are alike."""
         return 1
 
-    def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[SAC, Metrics]:
+    def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[SACLearner, Metrics]:
         """The actor, where it comes first."""
         return self._improve_actor(batch, key=key) if self.config.actor_first else (self, {})
 
     def improve(
         self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray, turn: int = 0
-    ) -> tuple[SAC, Metrics]:
+    ) -> tuple[SACLearner, Metrics]:
         """The critics, the actor unless it came first, the target critics."""
         critic_key, actor_key = jax.random.split(key)
         learner, metrics = self._improve_critics(batch, target, key=critic_key)
@@ -156,7 +176,7 @@ class SAC(eqx.Module):
 
     def _improve_critics(
         self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray
-    ) -> tuple[SAC, Metrics]:
+    ) -> tuple[SACLearner, Metrics]:
         rule = self.regulariser
         extra = None if rule is None else lambda critics: rule(critics, self, batch, key=key)
         critics, moments, metrics = teach(
@@ -164,7 +184,7 @@ class SAC(eqx.Module):
         )
         return replace(self, critics=critics, moments=(self.moments[0], moments, self.moments[2])), metrics
 
-    def _improve_actor(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[SAC, Metrics]:
+    def _improve_actor(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[SACLearner, Metrics]:
         """The actor, and the temperature where it is tuned."""
         config = self.config
 
@@ -196,7 +216,7 @@ class SAC(eqx.Module):
         return learner, {"entropy": -log_probability, "temperature": self.temperature}
 
 
-def _actor_optimiser(config: SACConfig) -> optax.GradientTransformation:
+def _actor_optimiser(config: SAC) -> optax.GradientTransformation:
     rate = (
         optax.cosine_decay_schedule(config.actor_rate, config.steps) if config.cosine else config.actor_rate
     )

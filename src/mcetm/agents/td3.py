@@ -5,8 +5,8 @@ Any target can stand behind it: with MC-ETM's it is MC-ETM on another policy lea
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -19,32 +19,56 @@ from mcetm.agents.learner import Minibatch
 from mcetm.data.normalize import Statistics
 from mcetm.nn.actor import Actor
 from mcetm.nn.scaling import InputScaling, Scaling, frozen
+from mcetm.settings import Discount, Positive, Rate, Share, Weight, settings
 from mcetm.training.metrics import Metrics
 from mcetm.training.optimise import begin, descend
 
 
-@dataclass(frozen=True)
-class TD3Config:
+@settings
+class TD3:
     """The authors' settings."""
 
-    width: int = 256
-    depth: int = 2
-    actor_rate: float = 3e-4
-    critic_rate: float = 3e-4
-    value_weight: float = 2.5
+    name: Literal["td3"] = "td3"
+    """Its name in files."""
+    width: Positive = 64
+    """Units of each hidden layer."""
+    depth: Positive = 2
+    """Hidden layers."""
+    actor_rate: Rate = 1e-3
+    """Learning rate of the actor."""
+    critic_rate: Rate = 1e-3
+    """Learning rate of the critics."""
+    value_weight: Weight = 2.5
     """α: how much a value counts against the distance from the log's action; towards 0 it is cloning."""
-    noise: float = 0.2
+    noise: Weight = 0.2
     """Of target actions, in units of half the action range."""
-    noise_clip: float = 0.5
-    delay: int = 2
+    noise_clip: Weight = 0.5
+    """The most noise of a target action, in the same units."""
+    delay: Positive = 2
     """Updates of the critics for one of the actor and of all target networks."""
-    discount: float = 0.99
-    smoothing: float = 0.005
-    batch_size: int = 256
-    steps: int = 1_000_000
+    discount: Discount = 0.99
+    """γ."""
+    smoothing: Share = 0.005
+    """How far target networks move towards the trained ones at each of their updates."""
+    batch_size: Positive = 128
+    """Transitions of a minibatch."""
+    steps: Positive = 5000
+    """Updates of the critics."""
+
+    def init(
+        self,
+        statistics: Statistics,
+        low: Float[Array, " action"],
+        high: Float[Array, " action"],
+        *,
+        regulariser: None = None,
+        key: PRNGKeyArray,
+    ) -> TD3Learner:
+        """A fresh learner."""
+        return TD3Learner.init(self, statistics, low, high, key=key)
 
 
-class TD3(eqx.Module):
+class TD3Learner(eqx.Module):
     """Everything that learning changes."""
 
     actor: Actor
@@ -55,18 +79,18 @@ class TD3(eqx.Module):
     moments: tuple[optax.OptState, optax.OptState]
     """Of actor and critics."""
     done: Float[Array, ""]
-    config: TD3Config = eqx.field(static=True)
+    config: TD3 = eqx.field(static=True)
 
     @classmethod
     def init(
         cls,
-        config: TD3Config,
+        config: TD3,
         statistics: Statistics,
         low: Float[Array, " action"],
         high: Float[Array, " action"],
         *,
         key: PRNGKeyArray,
-    ) -> TD3:
+    ) -> TD3Learner:
         """Fresh networks."""
         actor_key, critic_key = jax.random.split(key)
         sizes: Any = {"width": config.width, "depth": config.depth}
@@ -84,7 +108,7 @@ class TD3(eqx.Module):
         """Updates of the critics for one of the actor."""
         return self.config.delay
 
-    def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[TD3, Metrics]:
+    def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[TD3Learner, Metrics]:
         """Nothing."""
         return self, {}
 
@@ -106,7 +130,7 @@ class TD3(eqx.Module):
 
     def improve(
         self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray, turn: int = 0
-    ) -> tuple[TD3, Metrics]:
+    ) -> tuple[TD3Learner, Metrics]:
         """The critics; at the last turn of a period the actor and all target networks."""
         critics, critic_moments, metrics = teach(
             self.critics, self.moments[1], batch, target, rate=self.config.critic_rate
@@ -116,7 +140,7 @@ class TD3(eqx.Module):
         )
         return (learner._improve_actor(batch) if turn == self.period - 1 else learner), metrics
 
-    def _improve_actor(self, batch: Minibatch) -> TD3:
+    def _improve_actor(self, batch: Minibatch) -> TD3Learner:
         """The actor, and the slow copies of everything."""
         critic = frozen(self.critics).only(0)
 

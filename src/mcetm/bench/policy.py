@@ -11,7 +11,7 @@ import numpy as np
 
 from mcetm.agents.agent import Agent, buffer_gigabytes
 from mcetm.agents.plain import Plain
-from mcetm.agents.sac import SAC
+from mcetm.agents.sac import SACLearner
 from mcetm.bench.clock import Spread, from_history
 from mcetm.bench.eager import Eager, EagerSAC, why_no_torch
 from mcetm.bench.sheet import Measured, Sheet
@@ -30,7 +30,7 @@ _BASE = Recipe(
     "SAC",
     "log",
     settings=lambda config: config.sac,
-    learner=lambda config, *arguments, **more: SAC.init(config.sac, *arguments, **more),
+    learner=lambda config, *arguments, **more: SACLearner.init(config.sac, *arguments, **more),
     target=lambda config, log: Plain(entropy_backup=True),
 )
 """What the others are built on, without their ideas: not an algorithm for offline data, but the least that

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, arg
 
-from mcetm.pipeline.names import Algo
-
 if TYPE_CHECKING:
     from mcetm.pipeline.config import TrainConfig
 
@@ -29,8 +27,12 @@ class Train:
     task: Name = None
     """Task the data belong to, where the source does not say; without one returns are not measured."""
 
-    algo: Algo = "mcetm"
-    """The algorithm."""
+    algo: Annotated[str, arg(metavar="NAME")] = "mcetm"
+    """The algorithm: mcetm, mobile, mopo, morel, empo, rambo, combo, cql, edac, td3bc, iql, bc, …"""
+
+    model: Name = None
+    """The transition model, where it is not the algorithm's usual one: gaussian, diffusion, standard-etm,
+    manifold-etm, anchored-etm, or MODULE:CLASS of your own."""
 
     preset: Literal["quick", "fast", "paper", "paper-empo"] = "quick"
     """quick: minutes on two cores; fast: our best, for a GPU; paper: the paper's settings."""
@@ -45,7 +47,7 @@ class Train:
     """Updates of the policy, where the preset's number does not suit."""
 
     set: Annotated[tuple[str, ...], arg(metavar="SETTING=VALUE", help_behavior_hint="")] = ()
-    """Other settings, named as in config.json: --set policy.penalty=2 policy.rollout.horizon=3."""
+    """Other settings, named as in config.json: --set algorithm.penalty=2 algorithm.rollout.horizon=3."""
 
     out: Folder = None
     """Folder of the run; runs/DATASET-ALGO-PRESET by default."""
@@ -60,6 +62,7 @@ class Train:
         """Train, save, print."""
         from mcetm.compilation import keep_programs
         from mcetm.console import output
+        from mcetm.errors import UserError
         from mcetm.pipeline.config import read_config
         from mcetm.pipeline.train import read_log, results_of, run_training, start_run
         from mcetm.report.training import show_results
@@ -67,13 +70,22 @@ class Train:
 
         keep_programs()
         if self.resume is not None:
-            remember(self.task)
+            self._check_resume()
+            for name in (self.task, self.model):
+                remember(name)
             folder, config = self.resume, read_config(self.resume / "config.json")
+            if self.steps is not None and self.steps != config.algorithm.updates:
+                raise UserError(
+                    f"{folder} was begun for {config.algorithm.updates} updates, and what it has learned "
+                    "depends on that number; for another, begin a new run with its models: "
+                    f"mcetm train --models {folder} --steps {self.steps} --out …"
+                )
         else:
             config = self._config()
-            remember(config.task)
+            for name in (config.task, self.model):
+                remember(name)
             source = self.dataset if "/" not in self.dataset else self.dataset.strip("/").replace("/", "-")
-            folder = self.out or Path("runs") / f"{Path(source).stem}-{self.algo}-{self.preset}"
+            folder = self.out or Path("runs") / f"{Path(source).stem}-{self._name()}-{self.preset}"
         log = read_log(config)  # bad data end here, before a folder is made
         print(
             f"{config.dataset}: {len(log):,} transitions in {log.num_episodes:,} episodes, "
@@ -93,43 +105,53 @@ class Train:
         print(f"report: {folder / 'report.html'}; the policy: mcetm.load_policy('{folder}')")
         return 0
 
+    def _name(self) -> str:
+        """The algorithm, and the model where it was chosen."""
+        return self.algo if self.model is None else f"{self.algo}-{self.model.replace(':', '-')}"
+
+    def _check_resume(self) -> None:
+        """What a run was begun with holds; nothing that was typed is ignored."""
+        from dataclasses import fields
+
+        from mcetm.errors import UserError
+
+        for option in fields(self):
+            given = getattr(self, option.name) != option.default
+            if given and option.name not in ("resume", "task", "model", "steps"):
+                raise UserError(f"--{option.name} cannot go with --resume: the run's own settings hold.")
+
     def _config(self) -> TrainConfig:
         from dataclasses import replace
 
         from mcetm.errors import UserError
         from mcetm.pipeline.config import changed
+        from mcetm.pipeline.models import check_models, earlier_models
         from mcetm.pipeline.presets import make_config
-        from mcetm.pipeline.train import earlier_models
 
         for name in ("seeds", "steps"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"--{name} must be at least 1, not {value}.")
-        if not 0 <= self.seed < 2**31 - 1000:
-            raise UserError(f"--seed must lie between 0 and {2**31 - 1001}, and it is {self.seed}.")
         config = make_config(
             self.preset,
             dataset=self.dataset,
             algo=self.algo,
+            model=self.model,
             seeds=self.seeds,
             seed=self.seed,
             task=self.task,
         )
         if self.models is not None:
             config = replace(config, models_from=str(self.models.resolve()))
-            if not any(folder.is_dir() for folder in earlier_models(config)):
-                raise UserError(f"{self.models} holds no models of an earlier run.")
+            check_models(earlier_models(config), self.models)
         if self.steps is not None:
-            policy = config.policy
-            policy = replace(
-                policy,
-                sac=replace(policy.sac, steps=self.steps),
-                td3=replace(policy.td3, steps=self.steps),
-                iql=replace(policy.iql, steps=self.steps),
-                bc=replace(policy.bc, steps=self.steps),
-                evaluate_every=min(policy.evaluate_every, self.steps),
+            others = (replace(b, algorithm=b.algorithm.with_steps(self.steps)) for b in config.baselines)
+            config = replace(
+                config,
+                algorithm=config.algorithm.with_steps(self.steps),
+                baselines=tuple(others),
+                evaluation=replace(config.evaluation, every=min(config.evaluation.every, self.steps)),
             )
-            config = replace(config, policy=policy)
         return changed(config, self.set)
 
 

@@ -1,27 +1,51 @@
 """How a next state is predicted: one file per transition model, the sampler, the manifold, calibration."""
 
-from mcetm.dynamics.calibrate import CalibrationConfig, Threshold, calibrate
+from mcetm.dynamics.calibrate import CalibrationConfig, Threshold, calibrate, held_out_energies
 from mcetm.dynamics.diffusion import Diffusion, DiffusionConfig, DiffusionEnsemble, fit_diffusion
 from mcetm.dynamics.energy import AnchoredEnergy, Energy, PlainEnergy
-from mcetm.dynamics.etm import ANCHORED, PAPER, PAPER_EMPO, STANDARD, EnergyConfig, fit_energy
+from mcetm.dynamics.etm import (
+    ANCHORED,
+    LITERAL,
+    PAPER,
+    PAPER_EMPO,
+    STANDARD,
+    AnchoredETM,
+    EnergyConfig,
+    ManifoldETM,
+    StandardETM,
+    fit_energy,
+)
 from mcetm.dynamics.gaussian import KIT, Gaussian, GaussianConfig, GaussianEnsemble, fit_gaussian
 from mcetm.dynamics.inference import REFINE, EnergyEnsemble, InferenceConfig
 from mcetm.dynamics.langevin import Box, Langevin
 from mcetm.dynamics.manifold import Autoencoder, AutoencoderConfig, fit_autoencoder, reconstruction
+from mcetm.dynamics.model import EnergyModel, ModelSettings, Samples, TransitionModel
 from mcetm.dynamics.reward import HeadConfig, LearnedTermination, fit_reward, fit_termination
-from mcetm.dynamics.samples import Samples
 from mcetm.dynamics.space import Space
 from mcetm.dynamics.support import Support, SupportConfig, fit_support
+from mcetm.dynamics.trust import TrustRegion
 from mcetm.dynamics.tube import Tube
-from mcetm.dynamics.world import TransitionModel, World
+from mcetm.dynamics.world import View, World, WorldSettings
+
+MODELS: tuple[type[ModelSettings], ...] = (
+    GaussianConfig,
+    DiffusionConfig,
+    StandardETM,
+    ManifoldETM,
+    AnchoredETM,
+)
+"""Every transition model; a new one is a file and a word here."""
 
 __all__ = [
     "ANCHORED",
     "KIT",
+    "LITERAL",
+    "MODELS",
     "PAPER",
     "PAPER_EMPO",
     "REFINE",
     "STANDARD",
+    "AnchoredETM",
     "AnchoredEnergy",
     "Autoencoder",
     "AutoencoderConfig",
@@ -33,6 +57,7 @@ __all__ = [
     "Energy",
     "EnergyConfig",
     "EnergyEnsemble",
+    "EnergyModel",
     "Gaussian",
     "GaussianConfig",
     "GaussianEnsemble",
@@ -40,15 +65,21 @@ __all__ = [
     "InferenceConfig",
     "Langevin",
     "LearnedTermination",
+    "ManifoldETM",
+    "ModelSettings",
     "PlainEnergy",
     "Samples",
     "Space",
+    "StandardETM",
     "Support",
     "SupportConfig",
     "Threshold",
     "TransitionModel",
+    "TrustRegion",
     "Tube",
+    "View",
     "World",
+    "WorldSettings",
     "calibrate",
     "fit_autoencoder",
     "fit_diffusion",
@@ -57,5 +88,6 @@ __all__ = [
     "fit_reward",
     "fit_support",
     "fit_termination",
+    "held_out_energies",
     "reconstruction",
 ]

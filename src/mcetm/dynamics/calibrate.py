@@ -11,8 +11,7 @@ ones come from, at most a share 1 − q is cut off, whatever the energies are li
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Literal, cast
 
 import equinox as eqx
 import jax
@@ -20,56 +19,32 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from mcetm.data.transitions import Transitions
-from mcetm.dynamics.samples import Samples
+from mcetm.dynamics.model import EnergyModel, Samples
 from mcetm.errors import UserError
-from mcetm.nn.members import member_count
+from mcetm.settings import Fraction, Number, Positive, settings
 from mcetm.training.batches import Batch
 
 Rule = Literal["per-sample", "minimum", "selected"]
 
 
-@runtime_checkable
-class Judge(Protocol):
-    """Anything that gives one transition an energy under each of its members."""
-
-    def energy(
-        self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
-    ) -> Float[Array, " members"]:
-        """The energy of one transition under each member."""
-        ...
-
-
-@runtime_checkable
-class Sampler(Judge, Protocol):
-    """A judge that also draws, with members on a leading axis."""
-
-    @property
-    def members(self) -> Any:
-        """One tree of arrays for all members."""
-        ...
-
-    def samples(
-        self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray
-    ) -> Samples:
-        """Next states of every member, with their energies."""
-        ...
-
-
-@dataclass(frozen=True)
+@settings
 class CalibrationConfig:
     """How the threshold is found."""
 
     mode: Literal["quantile", "absolute", "relative", "conformal"] = "quantile"
-    quantile: float = 0.99
+    """Where δ comes from; see above."""
+    quantile: Fraction = 0.99
     """Share of held-out energies below the threshold; the paper's text says 0.95."""
-    absolute: float = 0.0
+    absolute: Number = 0.0
     """The threshold itself, in `absolute` mode (the paper's table)."""
-    references: int = 64
+    references: Positive = 64
     """Next states that fix the level of each (s, a) in `relative` mode."""
-    samples: int = 10
-    rows: int = 5000
+    samples: Positive = 10
+    """Next states of each member that are drawn for a held-out row."""
+    rows: Positive = 5000
     """Held-out rows used at most."""
-    batch_size: int = 500
+    batch_size: Positive = 500
+    """Rows at once."""
 
 
 class Threshold(eqx.Module):
@@ -80,12 +55,12 @@ class Threshold(eqx.Module):
     """Changes of state that make the reference set of every s; only in `relative` mode."""
 
     def level(
-        self, model: Judge, obs: Float[Array, " obs"], action: Float[Array, " action"]
+        self, model: EnergyModel, obs: Float[Array, " obs"], action: Float[Array, " action"]
     ) -> Float[Array, " members"]:
         """What each member's energies are measured from: −logsumexp(−E) over the reference set, or 0."""
         if self.changes is None:
             return jnp.zeros_like(self.values)
-        energies = jax.vmap(lambda change: model.energy(obs, action, obs + change))(self.changes)
+        energies = jax.vmap(lambda change: model.energies(obs, action, obs + change))(self.changes)
         return -jax.nn.logsumexp(-energies, axis=0)
 
     def exceeded(
@@ -104,6 +79,8 @@ class Threshold(eqx.Module):
         """
         if self.changes is not None and level is None:
             raise ValueError("a relative threshold needs the level of this (s, a): Threshold.level")
+        if samples.energy is None:
+            raise ValueError("a threshold on energies needs samples that have some")
         energy = samples.energy if level is None else samples.energy - level[:, None]
         above = energy > self.values[:, None]
         if rule == "minimum":
@@ -116,7 +93,7 @@ class Threshold(eqx.Module):
 
 
 def held_out_energies(
-    model: Sampler,
+    model: EnergyModel,
     holdout: Transitions,
     config: CalibrationConfig,
     threshold: Threshold | None = None,
@@ -129,7 +106,7 @@ def held_out_energies(
 
 
 def _by_row(
-    model: Sampler,
+    model: EnergyModel,
     holdout: Transitions,
     config: CalibrationConfig,
     threshold: Threshold | None,
@@ -139,14 +116,14 @@ def _by_row(
     rows_key, draw_key = jax.random.split(key)
     data = Batch.of(holdout)
     chosen = jax.random.permutation(rows_key, len(holdout))[: config.rows]
-    threshold = threshold or Threshold(jnp.zeros(member_count(model.members)))
+    threshold = threshold or Threshold(jnp.zeros(model.num_members))
 
     @eqx.filter_jit
     def energies(rows: Array, key: PRNGKeyArray) -> Array:
         batch = data.take(rows)
 
         def draw(obs: Array, action: Array, key: PRNGKeyArray) -> Array:
-            drawn = model.samples(obs, action, config.samples, key=key).energy
+            drawn = cast(Array, model.draw(obs, action, config.samples, key=key).energy)
             return drawn - threshold.level(model, obs, action)[:, None]
 
         found = jax.vmap(draw)(batch.obs, batch.action, jax.random.split(key, len(rows)))
@@ -158,13 +135,11 @@ def _by_row(
 
 
 def calibrate(
-    model: Sampler, holdout: Transitions, config: CalibrationConfig | None = None, *, key: PRNGKeyArray
+    model: EnergyModel, holdout: Transitions, config: CalibrationConfig | None = None, *, key: PRNGKeyArray
 ) -> Threshold:
     """The threshold of each member."""
     config = config or CalibrationConfig()
-    if not 0.0 < config.quantile < 1.0:
-        raise UserError(f"The quantile must lie between 0 and 1, not {config.quantile}.")
-    members = member_count(model.members)
+    members = model.num_members
     if config.mode == "absolute":
         return Threshold(jnp.full(members, config.absolute))
     reference_key, draw_key = jax.random.split(key)

@@ -8,9 +8,9 @@ fixed skip, in and out scales that keep its inputs and targets at spread 1 for e
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import equinox as eqx
 import jax
@@ -18,14 +18,17 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
+from pydantic import Field
 
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
-from mcetm.dynamics.samples import Samples
+from mcetm.dynamics.model import ModelSettings, Samples, Stages, TransitionModel, no_stages, part_keys
+from mcetm.files import Folders
 from mcetm.nn.members import member_count, member_keys, take_members
 from mcetm.nn.mlp import MLP, Activation
 from mcetm.nn.scaling import InputScaling, Scaling
-from mcetm.training import Saving, fit, over_members
+from mcetm.settings import Number, Positive, Rate, Share, settings
+from mcetm.training import Saving, over_members, train_loop
 from mcetm.training.batches import Batch
 from mcetm.training.optimise import begin, descend
 
@@ -33,28 +36,54 @@ _WAVES = 8
 """Sine and cosine features of log σ."""
 
 
-@dataclass(frozen=True)
-class DiffusionConfig:
+@settings
+class DiffusionConfig(ModelSettings):
     """Settings; noise levels are in units of the change's spread."""
 
-    members: int = 1
-    width: int = 256
-    depth: int = 4
+    name: Literal["diffusion"] = "diffusion"
+    """Its name in files and on the command line."""
+    members: Positive = 1
+    """Denoisers that are trained."""
+    width: Positive = 256
+    """Units of each hidden layer."""
+    depth: Positive = 4
+    """Hidden layers."""
     activation: Activation = "silu"
-    sigma_min: float = 0.002
-    sigma_max: float = 10.0
-    rho: float = 7.0
+    """Between layers."""
+    sigma_min: Rate = 0.002
+    """The smallest noise level."""
+    sigma_max: Rate = 10.0
+    """The largest noise level, where the sampler begins."""
+    rho: Rate = 7.0
     """How the sampler's levels crowd towards small noise (EDM's value)."""
-    sampler_steps: int = 18
+    sampler_steps: Annotated[int, Field(strict=True, ge=2)] = 18
     """Network calls per sample. On a Gaussian law 18 err by 5 % in the spread, 10 by 11 %."""
-    level_mean: float = -1.2
-    level_std: float = 1.2
-    """Training levels σ are log-normal; mean and spread of log σ (EDM's)."""
-    average: float = 0.999
+    level_mean: Number = -1.2
+    """Mean of log σ in training, whose levels are log-normal (EDM's)."""
+    level_std: Rate = 1.2
+    """Spread of log σ in training (EDM's)."""
+    average: Share = 0.999
     """Decay of the running average of weights that is used for sampling; it warms up over the first steps."""
-    batch_size: int = 1024
-    learning_rate: float = 1e-3
-    steps: int = 100_000
+    batch_size: Positive = 1024
+    """Transitions of a minibatch."""
+    learning_rate: Rate = 1e-3
+    """Of Adam; it falls to 0 over the steps."""
+    steps: Positive = 100_000
+    """Updates of each member."""
+
+    def fit(
+        self,
+        train: Transitions,
+        *,
+        holdout: Transitions,
+        seed: int = 0,
+        folder: Path | Folders | None = None,
+        stages: Stages = no_stages,
+    ) -> DiffusionEnsemble:
+        """Train, or read back what the folder has."""
+        place = None if folder is None else folder / "diffusion"
+        with stages("diffusion"):
+            return fit_diffusion(train, self, key=part_keys(seed).model, folder=place)[0]
 
 
 class Diffusion(eqx.Module):
@@ -145,10 +174,15 @@ class Diffusion(eqx.Module):
         return self.network(jnp.concatenate([self.inputs.pair(obs, action), x, waves]))
 
 
-class DiffusionEnsemble(eqx.Module):
+class DiffusionEnsemble(TransitionModel):
     """Members side by side."""
 
     members: Diffusion
+
+    @property
+    def num_members(self) -> int:
+        """All of them draw."""
+        return member_count(self.members)
 
     def sample(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
@@ -158,22 +192,22 @@ class DiffusionEnsemble(eqx.Module):
         chosen = jax.random.randint(pick_key, (), 0, member_count(self.members))
         return take_members(self.members, chosen).sample(obs, action, key=draw_key)
 
-    def samples(
+    def draw(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray
     ) -> Samples:
-        """`count` next states of every member; it has no energy, so all are at 0."""
+        """`count` next states of every member."""
 
         def of_member(member: Diffusion, key: PRNGKeyArray) -> Array:
             return jax.vmap(lambda k: member.sample(obs, action, key=k))(jax.random.split(key, count))
 
-        members = member_count(self.members)
-        keys = member_keys(key, members)
-        drawn = eqx.filter_vmap(of_member, in_axes=(eqx.if_array(0), 0))(self.members, keys)
-        return Samples(drawn, jnp.zeros((members, count)))
+        keys = member_keys(key, self.num_members)
+        return Samples(eqx.filter_vmap(of_member, in_axes=(eqx.if_array(0), 0))(self.members, keys))
 
-    def predict(self, obs: Float[Array, " obs"], action: Float[Array, " action"]) -> Float[Array, " obs"]:
-        """A point prediction: the mean over members."""
-        return eqx.filter_vmap(lambda member: member.predict(obs, action))(self.members).mean(axis=0)
+    def means(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
+    ) -> Float[Array, "members obs"]:
+        """Where each member's sampler leads from the middle of its noise."""
+        return eqx.filter_vmap(lambda member: member.predict(obs, action))(self.members)
 
 
 def fit_diffusion(
@@ -212,7 +246,7 @@ def fit_diffusion(
         average = jax.tree_util.tree_map(blend, average, member)
         return (average, member, moments, done + 1.0), {"loss": loss}
 
-    result = fit(
+    result = train_loop(
         over_members(step),
         eqx.filter_vmap(make)(jax.random.split(init_key, config.members)),
         Batch.of(train),

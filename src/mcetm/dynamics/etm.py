@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -16,11 +16,18 @@ from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics.contrastive import energy_regulariser, gradient_penalty, info_nce, ranking_nce
 from mcetm.dynamics.energy import AnchoredEnergy, Conditional, Energy, PlainEnergy
-from mcetm.dynamics.gaussian import Gaussian, GaussianEnsemble
+from mcetm.dynamics.gaussian import (
+    SMALL_ENSEMBLE,
+    Gaussian,
+    GaussianConfig,
+    GaussianEnsemble,
+    fit_gaussian,
+)
 from mcetm.dynamics.inference import REFINE, EnergyEnsemble, InferenceConfig
 from mcetm.dynamics.langevin import Energy as StateEnergy
 from mcetm.dynamics.langevin import Langevin
-from mcetm.dynamics.manifold import Autoencoder
+from mcetm.dynamics.manifold import Autoencoder, AutoencoderConfig, fit_autoencoder
+from mcetm.dynamics.model import ModelSettings, Stages, no_stages, part_keys
 from mcetm.dynamics.negatives import (
     ManifoldNegatives,
     Negatives,
@@ -30,57 +37,84 @@ from mcetm.dynamics.negatives import (
     other_rows,
 )
 from mcetm.dynamics.space import Space, Variable
+from mcetm.dynamics.support import SupportConfig, fit_support
 from mcetm.errors import UserError
+from mcetm.files import Folders
 from mcetm.nn.members import take_members
 from mcetm.nn.mlp import Activation
 from mcetm.nn.scaling import frozen
-from mcetm.training import Saving, fit, over_members
+from mcetm.settings import NonNegative, Positive, Rate, Switch, Weight, settings
+from mcetm.training import Saving, over_members, train_loop
 from mcetm.training.batches import Batch
 from mcetm.training.optimise import Schedule, adam, begin, descend
 
 
-@dataclass(frozen=True)
+@settings
 class EnergyConfig:
     """Settings of energy training; the defaults are the paper's table, read as EMPO's code would (docs)."""
 
     kind: Literal["plain", "anchored"] = "plain"
+    """A network on (s, a, s'), or what a trained Gaussian misses; see `dynamics/energy.py`."""
     negatives: Literal["uniform", "gaussian", "manifold", "proposal"] = "manifold"
-    members: int = 5
+    """Where negatives come from; see `dynamics/negatives.py`."""
+    members: Positive = 5
+    """Energies that are trained."""
     variable: Variable = "next_obs"
     """What chains move and a plain energy sees: the next state (the paper) or its change, in units
     of its spread or of its largest value (EMPO)."""
-    count: int = 20
-    """Rivals per transition."""
-    others: int = 0
-    """Further rivals, taken from the next states of other rows of the minibatch."""
-    width: int = 200
-    depth: int = 4
+    count: NonNegative = 20
+    """Negatives per transition."""
+    others: NonNegative = 0
+    """Further negatives, taken from the next states of other rows of the minibatch."""
+    width: Positive = 200
+    """Units of each hidden layer."""
+    depth: Positive = 4
+    """Hidden layers."""
     activation: Activation = "relu"
-    trunk: int = 0
+    """Between layers."""
+    trunk: NonNegative = 0
     """Layers of a plain energy that see (s, a) alone, below its `depth` others; see `PlainEnergy`."""
     latent: Langevin = field(default_factory=lambda: Langevin(steps=30))
+    """Chains of manifold negatives in latent space."""
     ambient: Langevin = field(default_factory=lambda: Langevin(steps=20))
-    sigma: tuple[float, float] = (0.05, 0.3)
+    """Chains of negatives in state space."""
+    sigma: tuple[Weight, Weight] = (0.05, 0.3)
+    """Least and largest noise on the codes that manifold negatives begin with."""
     sigma_law: Literal["uniform", "log-uniform"] = "uniform"
     """`log-uniform` makes manifold negatives multi-scale: every size of σ in its range alike."""
-    recovery: float = 1.0
-    difference: bool = False
-    margin: float = 5.0
-    penalty: float = 1.0
+    recovery: Weight = 1.0
+    """Weight of the recovery term, which holds manifold negatives near the code they began with."""
+    difference: Switch = False
+    """Add what decoding changed to the recorded state instead of taking the decoded state itself."""
+    margin: Weight = 5.0
+    """Slope of an energy above which the gradient penalty acts."""
+    penalty: Weight = 1.0
     """Weight of the gradient penalty; 0 saves its time, half of a training step's or more."""
     reduction: Literal["mean", "sum"] = "mean"
-    regulariser: float = 0.0
-    batch_size: int = 1024
-    learning_rate: float = 1e-3
+    """How the gradient penalty of all candidates becomes one number."""
+    regulariser: Weight = 0.0
+    """Weight of the squared energies, which keeps their level near 0."""
+    batch_size: Positive = 1024
+    """Transitions of a minibatch."""
+    learning_rate: Rate = 1e-3
+    """Of Adam."""
     schedule: Schedule = "constant"
-    steps: int = 100_000
+    """Whether the learning rate falls to 0 over the steps or stays."""
+    steps: Positive = 100_000
+    """Updates of each member."""
 
 
+SMALL_AUTOENCODER = AutoencoderConfig(latent_dim=2, width=32, depth=2, steps=2000, batch_size=256)
+"""A manifold that a laptop learns in seconds."""
+LITERAL = Langevin(
+    first=1e-3, last=1e-3, power=1.0, convention="paper", noise=0.5, gradient_clip=None, move_clip=0.5
+)
+"""How the paper writes a chain: constant steps of 1e-3, moves of at most 0.5."""
 PAPER_EMPO = EnergyConfig()
 """The paper's table with EMPO's meaning: step sizes fall from 0.1 to 1e-3, the noise multiplies the step."""
 PAPER = EnergyConfig(
-    latent=Langevin(30, 1e-3, 1e-3, 1.0, "paper", 0.5, None, 0.5),
-    ambient=Langevin(20, 1e-3, 1e-3, 1.0, "paper", 0.5, None, 0.5),
+    latent=replace(LITERAL, steps=30),
+    ambient=replace(LITERAL, steps=20),
     reduction="sum",
 )
 """The paper as literally as it can be read: constant steps of 1e-3, √(2ε) noise · 0.5, a summed penalty."""
@@ -92,6 +126,156 @@ ANCHORED = EnergyConfig(
 """Anchored energy with rivals from the widened anchor and ranking NCE.
 
 No gradient penalty: slopes are the anchor's own, and a margin above them hardly ever acted."""
+
+
+@settings
+class _ETM(EnergyConfig, ModelSettings):
+    """An energy-based transition model with all that it is made of."""
+
+    has_energy: ClassVar[bool] = True
+
+    regressor: GaussianConfig = field(default_factory=lambda: SMALL_ENSEMBLE)
+    """The Gaussian ensemble that chains begin at, and that anchored energies correct."""
+    autoencoder: AutoencoderConfig = field(default_factory=lambda: SMALL_AUTOENCODER)
+    """The manifold that manifold negatives and latent chains live on; not trained where neither is used."""
+    inference: InferenceConfig | None = None
+    """How next states are drawn; None takes what suits the kind of energy."""
+    support: SupportConfig | None = None
+    """What sets the level of energies by (s, a); None: energies know next states only."""
+
+    def fit(
+        self,
+        train: Transitions,
+        *,
+        holdout: Transitions,
+        seed: int = 0,
+        folder: Path | Folders | None = None,
+        stages: Stages = no_stages,
+    ) -> EnergyEnsemble:
+        """Train everything, or read back what the folder has."""
+        keys, place = part_keys(seed), lambda name: None if folder is None else folder / name
+        with stages("regressor"):
+            regressor, _ = fit_gaussian(
+                train, holdout, self.regressor, key=keys.regressor, folder=place("regressor")
+            )
+        autoencoder = None
+        if self.negatives == "manifold":
+            with stages("autoencoder"):
+                autoencoder, _ = fit_autoencoder(
+                    train, self.autoencoder, key=keys.autoencoder, folder=place("autoencoder")
+                )
+        inference = self.inference
+        if inference is None and self.kind == "plain":
+            inference = InferenceConfig()
+        with stages("energy"):
+            model, _ = fit_energy(
+                train,
+                self,
+                autoencoder=autoencoder,
+                regressor=regressor,
+                inference=inference,
+                key=keys.model,
+                folder=place("energy"),
+            )
+        if self.support is not None:
+            with stages("support"):
+                support, _ = fit_support(
+                    train, holdout, self.support, key=keys.support, folder=place("support")
+                )
+            model = replace(model, support=support)
+        return model
+
+
+@settings
+class ManifoldETM(_ETM):
+    """MC-ETM's model: energies trained with hard negatives near the data manifold."""
+
+    name: Literal["manifold-etm"] = "manifold-etm"
+    """Its name in files and on the command line."""
+    members: Positive = 3
+    """Energies that are trained."""
+    count: NonNegative = 6
+    """Negatives per transition."""
+    width: Positive = 48
+    """Units of each hidden layer."""
+    depth: Positive = 3
+    """Hidden layers."""
+    latent: Langevin = field(default_factory=lambda: Langevin(steps=10))
+    """Chains of manifold negatives in latent space."""
+    ambient: Langevin = field(default_factory=lambda: Langevin(steps=10))
+    """Chains of negatives in state space."""
+    inference: InferenceConfig | None = field(
+        default_factory=lambda: InferenceConfig(
+            latent=Langevin(steps=5, noise=0.1), ambient=Langevin(steps=5, noise=0.1), descend=True
+        )
+    )
+    """How next states are drawn; None takes what suits the kind of energy."""
+    batch_size: Positive = 64
+    """Transitions of a minibatch."""
+    steps: Positive = 1000
+    """Updates of each member."""
+
+
+@settings
+class StandardETM(_ETM):
+    """Standard ETM: negatives begin anywhere in the box of the data, as in EMPO."""
+
+    name: Literal["standard-etm"] = "standard-etm"
+    """Its name in files and on the command line."""
+    negatives: Literal["uniform", "gaussian", "manifold", "proposal"] = "uniform"
+    """Where negatives come from; see `dynamics/negatives.py`."""
+    variable: Variable = "boxed"
+    """What chains move: the next state (the paper) or its change, in units of its spread or of its largest
+    value (EMPO)."""
+    members: Positive = 3
+    """Energies that are trained."""
+    count: NonNegative = 16
+    """Negatives per transition."""
+    width: Positive = 48
+    """Units of each hidden layer."""
+    depth: Positive = 3
+    """Hidden layers."""
+    ambient: Langevin = field(default_factory=lambda: Langevin(steps=50))
+    """Chains of negatives in state space."""
+    inference: InferenceConfig | None = field(
+        default_factory=lambda: InferenceConfig(
+            start="middle", latent=None, ambient=Langevin(steps=100, first=0.1, last=1e-5, noise=0.0)
+        )
+    )
+    """How next states are drawn. The authors' own chains are too short to reach a large change."""
+    batch_size: Positive = 64
+    """Transitions of a minibatch."""
+    steps: Positive = 1000
+    """Updates of each member."""
+
+
+@settings
+class AnchoredETM(_ETM):
+    """Energies that correct a trained Gaussian, with negatives drawn from it and ranking NCE."""
+
+    name: Literal["anchored-etm"] = "anchored-etm"
+    """Its name in files and on the command line."""
+    kind: Literal["plain", "anchored"] = "anchored"
+    """A network on (s, a, s'), or what a trained Gaussian misses; see `dynamics/energy.py`."""
+    negatives: Literal["uniform", "gaussian", "manifold", "proposal"] = "proposal"
+    """Where negatives come from; see `dynamics/negatives.py`."""
+    variable: Variable = "change"
+    """What chains move: the next state (the paper) or its change, in units of its spread or of its largest
+    value (EMPO)."""
+    members: Positive = 3
+    """Energies that are trained."""
+    width: Positive = 48
+    """Units of each hidden layer."""
+    depth: Positive = 3
+    """Hidden layers."""
+    activation: Activation = "silu"
+    """Between layers."""
+    penalty: Weight = 0.0
+    """Weight of the gradient penalty, which hardly ever acts: slopes are the anchor's own."""
+    batch_size: Positive = 256
+    """Transitions of a minibatch."""
+    steps: Positive = 1000
+    """Updates of each member."""
 
 
 def fit_energy(
@@ -163,7 +347,7 @@ def fit_energy(
     def assemble(state: Any) -> EnergyEnsemble:
         return EnergyEnsemble(state[0], space, regressor, autoencoder, inference)
 
-    result = fit(
+    result = train_loop(
         over_members(step),
         state,
         Batch.of(train),

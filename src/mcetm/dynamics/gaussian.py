@@ -7,9 +7,9 @@ lets noisy dimensions starve the others; β = 1 weighs errors like plain regress
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -18,44 +18,87 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
-from mcetm.dynamics.samples import Samples
+from mcetm.dynamics.model import (
+    ModelSettings,
+    Samples,
+    Stages,
+    TransitionModel,
+    farthest,
+    no_stages,
+    part_keys,
+)
+from mcetm.files import Folders
 from mcetm.nn.members import member_keys, take_members
 from mcetm.nn.mlp import MLP, Activation
 from mcetm.nn.scaling import InputScaling, Scaling
-from mcetm.training import EarlyStopping, Saving, fit, over_members
+from mcetm.settings import Positive, Rate, Share, Switch, Weight, settings
+from mcetm.training import EarlyStopping, Saving, over_members, train_loop
 from mcetm.training.batches import Batch
 from mcetm.training.optimise import Schedule, adam, begin, descend
 
 
-@dataclass(frozen=True)
-class GaussianConfig:
+@settings
+class GaussianConfig(ModelSettings):
     """Settings of the ensemble; the defaults are ours, `KIT` reproduces OfflineRL-Kit's."""
 
-    members: int = 7
-    elites: int = 5
+    name: Literal["gaussian"] = "gaussian"
+    """Its name in files and on the command line."""
+    members: Positive = 7
+    """Networks that are trained."""
+    elites: Positive = 5
     """Members kept for predictions: those with the lowest hold-out error."""
-    width: int = 200
-    depth: int = 4
+    width: Positive = 200
+    """Units of each hidden layer."""
+    depth: Positive = 4
+    """Hidden layers."""
     activation: Activation = "silu"
-    beta: float = 0.5
-    squared: bool = False
+    """Between layers."""
+    beta: Share = 0.5
+    """β of the weighted likelihood: 0 is the plain one, 1 weighs errors as regression does."""
+    squared: Switch = False
     """Train the mean by squared errors alone: a plain MLP, whose spread means nothing."""
-    scale_targets: bool = True
+    scale_targets: Switch = True
     """Predict the change in units of its own spread; the Kit predicts raw changes."""
-    bound_weight: float = 0.001
+    bound_weight: Weight = 0.001
     """Weight of the pull on the learned bounds of the log-variance."""
-    weight_decay: tuple[float, ...] = ()
+    weight_decay: tuple[Weight, ...] = ()
     """½ · decay · ‖weight‖² per layer, as in the Kit; none by default."""
-    batch_size: int = 1024
-    learning_rate: float = 1e-3
+    batch_size: Positive = 1024
+    """Transitions of a minibatch."""
+    learning_rate: Rate = 1e-3
+    """Of Adam."""
     schedule: Schedule = "cosine"
-    steps: int = 100_000
-    bootstrap: bool = False
+    """Whether the learning rate falls to 0 over the steps or stays."""
+    steps: Positive = 100_000
+    """Updates of each member."""
+    bootstrap: Switch = False
     """Give each member its own resample of the data; otherwise they differ by initialisation and batches."""
     early_stopping: EarlyStopping | None = None
-    validate_every: int = 1000
+    """Stop where the hold-out error no longer falls; None trains all steps."""
+    validate_every: Positive = 1000
+    """Steps between two looks at held-out data."""
+
+    def __post_init__(self) -> None:
+        if self.elites > self.members:
+            raise ValueError(f"has {self.elites} elites of {self.members} members")
+
+    def fit(
+        self,
+        train: Transitions,
+        *,
+        holdout: Transitions,
+        seed: int = 0,
+        folder: Path | Folders | None = None,
+        stages: Stages = no_stages,
+    ) -> GaussianEnsemble:
+        """Train, or read back what the folder has."""
+        place = None if folder is None else folder / "regressor"
+        with stages("regressor"):
+            return fit_gaussian(train, holdout, self, key=part_keys(seed).regressor, folder=place)[0]
 
 
+SMALL_ENSEMBLE = GaussianConfig(members=4, elites=3, width=64, depth=2, steps=3000, batch_size=256)
+"""An ensemble that a laptop trains in seconds."""
 KIT = GaussianConfig(
     beta=0.0,
     bound_weight=0.01,
@@ -148,8 +191,10 @@ class Gaussian(eqx.Module):
         return (weight * likelihood).mean() + bounds, error
 
 
-class GaussianEnsemble(eqx.Module):
+class GaussianEnsemble(TransitionModel):
     """Members side by side; predictions come from the elites."""
+
+    has_density: ClassVar[bool] = True
 
     members: Gaussian
     elites: Int[Array, " elites"]
@@ -158,40 +203,56 @@ class GaussianEnsemble(eqx.Module):
         """The elite members, on a leading axis."""
         return take_members(self.members, self.elites)
 
-    def predict(
+    @property
+    def num_members(self) -> int:
+        """Those that predict."""
+        return self.elites.shape[0]
+
+    def of_members(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"]
     ) -> tuple[Float[Array, "elites obs"], Float[Array, "elites obs"]]:
         """Mean and standard deviation of each elite."""
         return eqx.filter_vmap(lambda member: member.predict(obs, action))(self.of_elites())
+
+    def means(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
+    ) -> Float[Array, "elites obs"]:
+        """The mean of each elite."""
+        return self.of_members(obs, action)[0]
+
+    def spreads(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
+    ) -> Float[Array, "members obs"]:
+        """The standard deviation that each member, elite or not, expects."""
+        return eqx.filter_vmap(lambda member: member.predict(obs, action)[1])(self.members)
+
+    def apart(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
+    ) -> Float[Array, ""]:
+        """The largest distance between two means, in units of the spread of changes."""
+        return farthest(self.of_members(obs, action)[0] / self.members.change_scale.std[0])
 
     def sample(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
     ) -> Float[Array, " obs"]:
         """One next observation, of an elite chosen at random."""
         pick_key, noise_key = jax.random.split(key)
-        mean, std = self.predict(obs, action)
+        mean, std = self.of_members(obs, action)
         chosen = jax.random.randint(pick_key, (), 0, len(self.elites))
         return mean[chosen] + std[chosen] * jax.random.normal(noise_key, obs.shape)
 
-    def samples(
+    def draw(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray
     ) -> Samples:
-        """`count` next states of every elite, with −log density as their energy."""
+        """`count` next states of every elite."""
 
-        def of_member(member: Gaussian, key: PRNGKeyArray) -> tuple[Array, Array]:
-            drawn = jax.vmap(lambda k: member.sample(obs, action, key=k))(jax.random.split(key, count))
-            return drawn, jax.vmap(lambda s: member.energy(obs, action, s))(drawn)
+        def of_member(member: Gaussian, key: PRNGKeyArray) -> Array:
+            return jax.vmap(lambda k: member.sample(obs, action, key=k))(jax.random.split(key, count))
 
         keys = member_keys(key, len(self.elites))
-        return Samples(*eqx.filter_vmap(of_member, in_axes=(eqx.if_array(0), 0))(self.of_elites(), keys))
+        return Samples(eqx.filter_vmap(of_member, in_axes=(eqx.if_array(0), 0))(self.of_elites(), keys))
 
-    def spread(
-        self, obs: Float[Array, " obs"], action: Float[Array, " action"]
-    ) -> Float[Array, "members obs"]:
-        """The standard deviation that each member, elite or not, expects."""
-        return eqx.filter_vmap(lambda member: member.predict(obs, action)[1])(self.members)
-
-    def energy(
+    def negative_log_density(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
     ) -> Float[Array, " elites"]:
         """−log density under each elite."""
@@ -236,7 +297,7 @@ def fit_gaussian(
         return {"score": errors}
 
     saving = None if folder is None else Saving(folder, {**asdict(config), "data": train.checksum})
-    result = fit(
+    result = train_loop(
         over_members(step),
         state,
         data,

@@ -6,28 +6,30 @@ K_s steps in state space under E. Neither has a recovery term.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import field, replace
+from typing import Annotated, Literal, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, PRNGKeyArray
+from pydantic import Field
 
 from mcetm.dynamics import fused
 from mcetm.dynamics.energy import AnchoredEnergy, Energy
 from mcetm.dynamics.gaussian import GaussianEnsemble
 from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder
-from mcetm.dynamics.samples import Samples
+from mcetm.dynamics.model import EnergyModel, Samples, batched
 from mcetm.dynamics.space import Space
 from mcetm.dynamics.support import Support, expected_errors, pinned
 from mcetm.errors import UserError
 from mcetm.nn.members import member_count, member_keys, take_members
 from mcetm.nn.scaling import frozen
+from mcetm.settings import Switch, Weight, settings
 
 
-@dataclass(frozen=True)
+@settings
 class InferenceConfig:
     """How next states are drawn; the steps and the noise are the paper's."""
 
@@ -36,11 +38,12 @@ class InferenceConfig:
     (in latent space where there is one), anywhere in the box of the data, or at the origin of the
     coordinates."""
     latent: Langevin | None = field(default_factory=lambda: Langevin(steps=30, noise=0.1))
-    """None skips the latent stage."""
+    """Chains in latent space; None skips the latent stage."""
     ambient: Langevin = field(default_factory=lambda: Langevin(steps=30, noise=0.1))
-    noise_factors: tuple[float, ...] = (1.0,)
+    """Chains in state space."""
+    noise_factors: Annotated[tuple[Weight, ...], Field(min_length=1)] = (1.0,)
     """Factors on the noise, dealt out to the samples in turn: several make the sampling multi-scale."""
-    descend: bool = False
+    descend: Switch = False
     """Where a chain ends above the energy it started from, keep its start."""
 
 
@@ -53,7 +56,7 @@ REFINE = InferenceConfig(
 """For anchored energies: from a sample of the anchor, Langevin steps in units of the anchor's spread."""
 
 
-class EnergyEnsemble(eqx.Module):
+class EnergyEnsemble(EnergyModel):
     """A trained energy-based transition model: energies, and all that is needed to sample from them."""
 
     members: Energy
@@ -70,7 +73,12 @@ class EnergyEnsemble(eqx.Module):
         if self.config.start == "regressor" and self.regressor is None and not anchored:
             raise UserError("Chains that start at a regressor's prediction need one; or start from noise.")
 
-    def energy(
+    @property
+    def num_members(self) -> int:
+        """All energies draw."""
+        return member_count(self.members)
+
+    def energies(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
     ) -> Float[Array, " members"]:
         """The energy of one transition under each member."""
@@ -83,7 +91,7 @@ class EnergyEnsemble(eqx.Module):
             return jnp.zeros(member_count(self.members))
         return pinned(frozen(self.members), obs, action) + frozen(self.support)(obs, action)
 
-    def samples(
+    def draw(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray
     ) -> Samples:
         """`count` next states of every member, with independent starts and noise."""
@@ -122,12 +130,21 @@ class EnergyEnsemble(eqx.Module):
         member = take_members(frozen(self.members), chosen)
         return self._draw(member, obs, action, jnp.asarray(1.0), key=draw_key)[0]
 
-    def predict(
+    def means(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
-    ) -> Float[Array, " obs"]:
-        """A point prediction: the mean over members of chains without noise."""
-        return self._settle(obs, action, key=key)[0].mean(axis=0)
+    ) -> Float[Array, "members obs"]:
+        """Where each member's chain without noise ends."""
+        return self._settle(obs, action, key=key)[0]
 
+    def apart(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
+    ) -> Float[Array, ""]:
+        """The regressor's, where there is one: no chain is run then."""
+        if self.regressor is None:
+            return super().apart(obs, action, key=key)
+        return self.regressor.apart(obs, action, key=key)
+
+    @batched
     def minimum(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
     ) -> Float[Array, " members"]:
@@ -138,12 +155,14 @@ class EnergyEnsemble(eqx.Module):
         cautious = replace(self, config=replace(self.config, descend=True))
         return cautious._settle(obs, action, key=key)[1] + self._offset(obs, action)
 
+    @batched
     def terminal(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
     ) -> Float[Array, " members"]:
         """Each member's energy where its own prediction is: at the end of a chain without noise."""
         return self._settle(obs, action, key=key)[1] + self._offset(obs, action)
 
+    @batched
     def expected_error(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
     ) -> Float[Array, ""]:
@@ -164,6 +183,7 @@ class EnergyEnsemble(eqx.Module):
 
         return eqx.filter_vmap(of_member)(frozen(self.members))
 
+    @batched
     def lowest(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray
     ) -> Float[Array, "members obs"]:
@@ -171,12 +191,13 @@ class EnergyEnsemble(eqx.Module):
 
         Samples find the other valleys; the end of a chain without noise is the bottom of one.
         """
-        drawn = self.samples(obs, action, count, key=key)
+        drawn = self.draw(obs, action, count, key=key)
         settled, ends = self._settle(obs, action, key=key)
         states = jnp.concatenate([drawn.next_obs, settled[:, None]], axis=1)
-        energies = jnp.column_stack([drawn.energy, ends + self._offset(obs, action)])
+        energies = jnp.column_stack([cast(Array, drawn.energy), ends + self._offset(obs, action)])
         return jnp.take_along_axis(states, energies.argmin(axis=1)[:, None, None], axis=1)[:, 0]
 
+    @batched
     def select(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray
     ) -> Float[Array, " obs"]:
@@ -187,7 +208,7 @@ class EnergyEnsemble(eqx.Module):
         energy, so that one of them is predicted and not the empty middle.
         """
         members = frozen(self.members)
-        drawn, settled = self.samples(obs, action, count, key=key), self._settle(obs, action, key=key)[0]
+        drawn, settled = self.draw(obs, action, count, key=key), self._settle(obs, action, key=key)[0]
         units = eqx.filter_vmap(lambda member: member.unit(obs, action))(members)
         weights = jnp.ones_like(settled) if units is None else units**-2
         middle = (weights * settled).sum(axis=0) / weights.sum(axis=0)
@@ -245,6 +266,6 @@ class EnergyEnsemble(eqx.Module):
         else:
             assert self.regressor is not None  # noqa: S101 (checked when the model was made)
             regressor = frozen(self.regressor)
-            mean = regressor.predict(obs, action)[0].mean(axis=0)
+            mean = regressor.of_members(obs, action)[0].mean(axis=0)
             sampled = regressor.sample(obs, action, key=key)
         return self.space.enter(obs, jnp.where(noise > 0.0, sampled, mean))

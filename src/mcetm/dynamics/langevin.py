@@ -11,7 +11,6 @@ With g the energy's gradient, w standard normal and ε the step size of the mome
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 import equinox as eqx
@@ -19,6 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
+
+from mcetm.settings import NonNegative, Rate, Weight, settings
 
 Convention = Literal["paper", "empo"]
 Energy = Callable[[Float[Array, " dim"]], Float[Array, ""]]
@@ -35,21 +36,25 @@ class Box(eqx.Module):
         return jnp.clip(x, jax.lax.stop_gradient(self.low), jax.lax.stop_gradient(self.high))
 
 
-@dataclass(frozen=True)
+@settings
 class Langevin:
     """How a chain moves, as plain settings; the energy and the starting point are given when it runs."""
 
-    steps: int = 20
-    first: float = 0.1
+    steps: NonNegative = 20
+    """Length of a chain."""
+    first: Rate = 0.1
     """The first step size; sizes go polynomially to the last one and are constant where both are equal."""
-    last: float = 1e-3
-    power: float = 2.0
+    last: Rate = 1e-3
+    """The last step size."""
+    power: Weight = 2.0
+    """Of the polynomial."""
     convention: Convention = "empo"
-    noise: float = 0.5
+    """How noise and step size belong together; see above."""
+    noise: Weight = 0.5
     """Factor on the noise; 0 makes it plain descent."""
-    gradient_clip: float | None = 10.0
+    gradient_clip: Rate | None = 10.0
     """Largest absolute component of a gradient."""
-    move_clip: float | None = 0.5
+    move_clip: Rate | None = 0.5
     """Largest absolute component of a move (the paper's "delta clip")."""
 
     def step_sizes(self) -> Float[np.ndarray, " steps"]:

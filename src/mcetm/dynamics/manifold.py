@@ -16,22 +16,28 @@ from mcetm.data.normalize import Normalizer, Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.nn.mlp import MLP
 from mcetm.nn.scaling import Scaling
-from mcetm.training import Saving, fit
+from mcetm.settings import Positive, Rate, settings
+from mcetm.training import Saving, train_loop
 from mcetm.training.batches import Batch
 from mcetm.training.optimise import begin, descend
 
 
-@dataclass(frozen=True)
+@settings
 class AutoencoderConfig:
     """The paper's network (3 × 64, ReLU) and our training of it, which the paper does not state."""
 
-    latent_dim: int = 10
+    latent_dim: Positive = 10
     """d_m: 5 for hopper, 10 for halfcheetah and walker2d in the paper; else see the dataset card."""
-    width: int = 64
-    depth: int = 3
-    batch_size: int = 1024
-    learning_rate: float = 1e-3
-    steps: int = 20_000
+    width: Positive = 64
+    """Units of each hidden layer."""
+    depth: Positive = 3
+    """Hidden layers of encoder and decoder each."""
+    batch_size: Positive = 1024
+    """Next states of a minibatch."""
+    learning_rate: Rate = 1e-3
+    """Of Adam; it falls to 0 over the steps."""
+    steps: Positive = 20_000
+    """Updates."""
 
 
 class Autoencoder(eqx.Module):
@@ -107,7 +113,7 @@ def fit_autoencoder(
         model, moments = descend(optimiser, model, gradient, moments)
         return (model, moments), {"loss": value}
 
-    result = fit(
+    result = train_loop(
         step,
         (model, begin(optimiser, model)),
         states,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,22 +17,29 @@ from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.nn.mlp import MLP, Activation
 from mcetm.nn.scaling import InputScaling, Scaling
-from mcetm.training import EarlyStopping, Saving, fit
+from mcetm.settings import Positive, Rate, settings
+from mcetm.training import EarlyStopping, Saving, train_loop
 from mcetm.training.batches import Batch
 from mcetm.training.optimise import begin, descend
 
 
-@dataclass(frozen=True)
+@settings
 class HeadConfig:
-    """Two hidden layers of 256 and Adam at 1e-4 are the paper's; the rest is ours."""
+    """Sizes that a laptop trains; the paper has two hidden layers of 256 and Adam at 1e-4."""
 
-    width: int = 256
-    depth: int = 2
+    width: Positive = 64
+    """Units of each hidden layer."""
+    depth: Positive = 2
+    """Hidden layers."""
     activation: Activation = "relu"
-    batch_size: int = 256
-    learning_rate: float = 1e-4
-    steps: int = 50_000
-    patience: int = 5
+    """Between layers."""
+    batch_size: Positive = 256
+    """Transitions of a minibatch."""
+    learning_rate: Rate = 1e-3
+    """Of Adam."""
+    steps: Positive = 4000
+    """Updates at most."""
+    patience: Positive = 5
     """Validations without improvement after which training stops; one every 1000 steps."""
 
 
@@ -47,6 +55,18 @@ class Head(eqx.Module):
     ) -> Float[Array, ""]:
         """The prediction for one transition."""
         return self.output_scale.denormalize(self.network(self.inputs.triple(obs, action, next_obs)))[0]
+
+
+class TerminationRule(eqx.Module):
+    """Ends an imagined episode where a task's own rule on next states says so."""
+
+    rule: Callable[[Any], Any]
+
+    def __call__(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
+    ) -> Bool[Array, ""]:
+        """Whether the task ended with this transition."""
+        return self.rule(next_obs)
 
 
 class LearnedTermination(eqx.Module):
@@ -126,14 +146,14 @@ def _fit(
         return {"score": loss(state[0], held)}
 
     setting = {**asdict(config), "target": target, "data": train.checksum}
-    result = fit(
+    result = train_loop(
         step,
         (head, begin(optimiser, head)),
         Batch.of(train),
         steps=config.steps,
         key=fit_key,
         validate=validate,
-        early_stopping=EarlyStopping(config.patience),
+        early_stopping=EarlyStopping(patience=config.patience),
         saving=None if folder is None else Saving(folder, setting),
         label=f"{target} model",
     )

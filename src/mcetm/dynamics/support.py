@@ -10,7 +10,7 @@ answers the first, the energy with all of c the second.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,29 +26,37 @@ from mcetm.dynamics.energy import AnchoredEnergy, Energy
 from mcetm.nn.members import member_count
 from mcetm.nn.mlp import MLP, Activation
 from mcetm.nn.scaling import InputScaling
-from mcetm.training import EarlyStopping, Saving, fit
+from mcetm.settings import Positive, Rate, Weight, settings
+from mcetm.training import EarlyStopping, Saving, train_loop
 from mcetm.training.batches import Batch
 from mcetm.training.optimise import adam, begin, descend
 
 
-@dataclass(frozen=True)
+@settings
 class SupportConfig:
     """How the support of a log is learned, and how much of it energies take."""
 
-    weight: float = 8.0
+    weight: Weight = 8.0
     """w."""
-    most: float = 5.0
+    most: Rate = 5.0
     """|v| at most: far from the log the odds grow without bound and without meaning."""
-    smallest: float = 0.03
-    largest: float = 2.0
-    """Between which the noise of moved pairs lies, in spreads of the log, evenly by its logarithm."""
-    width: int = 200
-    depth: int = 4
+    smallest: Rate = 0.03
+    """The least noise of moved pairs, in spreads of the log; sizes are drawn evenly by their logarithm."""
+    largest: Rate = 2.0
+    """The most noise of moved pairs."""
+    width: Positive = 200
+    """Units of each hidden layer."""
+    depth: Positive = 4
+    """Hidden layers."""
     activation: Activation = "silu"
-    batch_size: int = 1024
-    learning_rate: float = 4e-3
-    steps: int = 30_000
-    patience: int = 10
+    """Between layers."""
+    batch_size: Positive = 1024
+    """Pairs of a minibatch."""
+    learning_rate: Rate = 4e-3
+    """Of Adam; it falls to 0 over the steps."""
+    steps: Positive = 30_000
+    """Updates at most."""
+    patience: Positive = 10
     """Validations without improvement after which training stops; one every 1000 steps."""
 
 
@@ -161,14 +169,14 @@ def fit_support(
     def validate(state: Any) -> dict[str, Array]:
         return {"score": loss(state[0], held, check_key)}
 
-    result = fit(
+    result = train_loop(
         step,
         (support, begin(optimiser, support)),
         Batch.of(train),
         steps=config.steps,
         key=fit_key,
         validate=validate,
-        early_stopping=EarlyStopping(config.patience),
+        early_stopping=EarlyStopping(patience=config.patience),
         saving=None if folder is None else Saving(folder, {**asdict(config), "data": train.checksum}),
         label="support of the log",
     )

@@ -3,29 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from mcetm.dynamics.calibrate import Rule, Threshold
-from mcetm.dynamics.reward import LearnedTermination
-from mcetm.dynamics.samples import Samples
+from mcetm.data.transitions import Transitions
+from mcetm.dynamics.calibrate import CalibrationConfig, Rule
+from mcetm.dynamics.model import Samples, Stages, TransitionModel, no_stages, part_keys
+from mcetm.dynamics.reward import HeadConfig, TerminationRule, fit_reward, fit_termination
+from mcetm.dynamics.trust import Tested, TrustRegion
+from mcetm.files import Folders
+from mcetm.settings import settings
+from mcetm.tasks.registry import Task, get_task
 
 Uncertainty = Literal["spread", "deviation", "members", "none"]
 
 
-@runtime_checkable
-class TransitionModel(Protocol):
-    """Anything that draws N next states from each of its M members."""
+@settings
+class WorldSettings:
+    """What makes a world of a transition model."""
 
-    def samples(
-        self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray
-    ) -> Samples:
-        """M × N next states with their energies."""
-        ...
+    reward: HeadConfig = field(default_factory=HeadConfig)
+    """The networks that predict rewards and, where they are learned, terminations."""
+    termination: Literal["auto", "learned", "none"] = "auto"
+    """auto: the task's own rule; without a task learned, if the log has terminations."""
+    calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
+    """How the limits of the trust region are found."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What an algorithm looks at in an imagined step."""
+
+    samples: int = 10
+    """N, next states of each member."""
+    tested: Tested = "next-state"
+    """What a step is cut off by, if the world has a trust region."""
+    rollout_rule: Rule = "minimum"
+    """When a rollout stops."""
+    target_rule: Rule = "per-sample"
+    """Which candidates a target cuts off."""
+    uncertainty: Uncertainty = "none"
+    """MOPO's penalty: the largest `spread` of a member, or the largest `deviation` of a member's mean;
+    EMPO's: the spread over `members` of one sample each."""
 
 
 class Imagined(eqx.Module):
@@ -40,42 +65,85 @@ class Imagined(eqx.Module):
     ended: Bool[Array, "members samples"]
     """Which candidates end the task."""
     distrusted: Bool[Array, "members samples"]
-    """ν: which candidates exceed the threshold of their member."""
+    """ν: which candidates lie outside the trust region."""
     uncertainty: Float[Array, ""]
 
 
 class World(eqx.Module):
-    """Transition model, reward model, termination rule and threshold as one."""
+    """Transition model, reward, termination and trust region as one."""
 
     model: TransitionModel
     reward: Callable[[Any, Any, Any], Any]
-    termination: LearnedTermination | Callable[[Any], Any] | None = None
-    """A rule on raw next states, a learned classifier, or none."""
-    threshold: Threshold | None = None
-    count: int = eqx.field(static=True, default=10)
-    """N, the samples of each member."""
-    rollout_rule: Rule = eqx.field(static=True, default="minimum")
-    """When a rollout stops."""
-    target_rule: Rule = eqx.field(static=True, default="per-sample")
-    """Which candidates a target cuts off."""
-    uncertainty: Uncertainty = eqx.field(static=True, default="none")
-    """MOPO's penalty: the largest `spread` of a member, or the largest `deviation` of a member's mean;
-    EMPO's: the spread over `members` of one sample each."""
+    termination: Callable[[Any, Any, Any], Any] | None = None
+    """Whether the task ends with (s, a, s'); None where it never does."""
+    trust: TrustRegion | None = None
+    """None trusts everything."""
+
+    @classmethod
+    def of(
+        cls,
+        model: TransitionModel,
+        train: Transitions,
+        *,
+        holdout: Transitions,
+        config: WorldSettings | None = None,
+        task: Task | None = None,
+        seed: int = 0,
+        folder: Path | Folders | None = None,
+        stages: Stages = no_stages,
+    ) -> World:
+        """A world around a trained model: reward and termination are learned, trust is calibrated.
+
+        **Arguments:**
+
+        - `model`: a trained transition model, such as `mcetm.fit` returns.
+        - `train`, `holdout`: what it was trained on, and held-out episodes for stopping and calibration.
+        - `task`: whose rule ends episodes; by default the one the log belongs to.
+        - `config`: sizes of the networks, and how the limits of the trust region are found.
+        - `seed`: of everything that is random.
+        - `folder`: where checkpoints and metrics are kept; None writes nothing.
+        - `stages`: called with the name of each part, around its training.
+        """
+        config = config or WorldSettings()
+        keys = part_keys(seed)
+        place = lambda name: None if folder is None else folder / name  # noqa: E731
+        with stages("reward"):
+            reward, _ = fit_reward(train, holdout, config.reward, key=keys.reward, folder=place("reward"))
+        termination: Any = None
+        if task is None and train.metadata.task is not None:
+            task = get_task(train.metadata.task)
+        if config.termination == "auto" and task is not None:
+            termination = None if task.termination is None else TerminationRule(task.termination)
+        elif config.termination != "none" and train.terminated.any():
+            with stages("termination"):
+                termination, _ = fit_termination(
+                    train, holdout, config.reward, key=keys.termination, folder=place("termination")
+                )
+        with stages("calibration"):
+            trust = TrustRegion.of(model, holdout, config.calibration, key=keys.calibration)
+        return cls(model, reward, termination, trust)
 
     def imagine(
-        self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
+        self,
+        obs: Float[Array, " obs"],
+        action: Float[Array, " action"],
+        view: View | None = None,
+        *,
+        key: PRNGKeyArray,
     ) -> Imagined:
         """Take one step."""
+        view = view or View()
         draw_key, member_key, sample_key = jax.random.split(key, 3)
-        drawn = self.model.samples(obs, action, self.count, key=draw_key)
+        drawn = self.model.draw(obs, action, view.samples, key=draw_key)
         members, samples = drawn.next_obs.shape[:2]
         i = jax.random.randint(member_key, (), 0, members)
         j = jax.random.randint(sample_key, (), 0, samples)
         distrusted = truncated = jnp.zeros((members, samples), bool)
-        if self.threshold is not None:
-            level = self.threshold.level(self.model, obs, action)  # pyright: ignore[reportArgumentType]
-            distrusted = self.threshold.exceeded(drawn, self.target_rule, level=level, selected=(i, j))
-            truncated = self.threshold.exceeded(drawn, self.rollout_rule, level=level, selected=(i, j))
+        if self.trust is not None:
+            rules = view.target_rule, view.rollout_rule
+            distrusted, truncated = self.trust.outside(
+                self.model, obs, action, drawn, rules, tested=view.tested, selected=(i, j), key=draw_key
+            )
         ended = jax.vmap(jax.vmap(lambda s: self.ends(obs, action, s)))(drawn.next_obs)
         return Imagined(
             next_obs=drawn.next_obs[i, j],
@@ -85,27 +153,22 @@ class World(eqx.Module):
             candidates=drawn.next_obs,
             ended=ended,
             distrusted=distrusted,
-            uncertainty=self._uncertainty(obs, action, drawn),
+            uncertainty=self._uncertainty(obs, action, drawn, view.uncertainty, key=draw_key),
         )
 
     def ends(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
     ) -> Bool[Array, ""]:
         """Whether the task ends with this transition."""
-        if self.termination is None:
-            return jnp.zeros((), bool)
-        if isinstance(self.termination, LearnedTermination):
-            return self.termination(obs, action, next_obs)
-        return self.termination(next_obs)
+        return jnp.zeros((), bool) if self.termination is None else self.termination(obs, action, next_obs)
 
-    def _uncertainty(self, obs: Array, action: Array, drawn: Samples) -> Float[Array, ""]:
-        if self.uncertainty == "none":
+    def _uncertainty(
+        self, obs: Array, action: Array, drawn: Samples, kind: Uncertainty, *, key: PRNGKeyArray
+    ) -> Float[Array, ""]:
+        if kind == "none":
             return jnp.zeros(())
-        if self.uncertainty == "deviation":
-            means = drawn.next_obs.mean(axis=1)
-            return jnp.linalg.norm(means - means.mean(axis=0), axis=-1).max()
-        if self.uncertainty == "members":
-            return jnp.linalg.norm(drawn.next_obs[:, 0].std(axis=0))
-        known = getattr(self.model, "spread", None)
-        spread = drawn.next_obs.std(axis=1, ddof=1) if known is None else known(obs, action)
-        return jnp.linalg.norm(spread, axis=-1).max()
+        if kind == "deviation":
+            return drawn.deviation
+        if kind == "members":
+            return drawn.member_spread
+        return jnp.linalg.norm(self.model.spreads(obs, action, key=key), axis=-1).max()

@@ -8,13 +8,13 @@ from pathlib import Path
 from mcetm.envs.controllers import CONTROLLERS
 from mcetm.errors import UserError
 from mcetm.files import cache_folder, find_file
-from mcetm.tasks.policy import Policy, UniformPolicy, read_policy
+from mcetm.tasks.policy import BehaviourPolicy, UniformPolicy, read_policy
 from mcetm.tasks.registry import Task, suggestion
 
 
 def find_policies(
     names: list[str], task: Task, *, wanted_for: str, deterministic: bool = False
-) -> dict[str, Policy]:
+) -> dict[str, BehaviourPolicy]:
     """Every policy of these names; those that are not at hand are all named in one sentence."""
     found = {name: find_policy(name, task, deterministic=deterministic) for name in names}
     missing = [name for name, policy in found.items() if policy is None]
@@ -23,7 +23,7 @@ def find_policies(
     return {name: policy for name, policy in found.items() if policy is not None}
 
 
-def find_policy(name: str, task: Task, *, deterministic: bool = False) -> Policy | None:
+def find_policy(name: str, task: Task, *, deterministic: bool = False) -> BehaviourPolicy | None:
     """`uniform`, an analytic controller, a weight file; None for a known weight file that is not at hand."""
     if name == "uniform":
         return UniformPolicy(task.action_low, task.action_high)

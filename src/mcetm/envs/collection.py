@@ -22,7 +22,7 @@ from mcetm.data.validate import build
 from mcetm.envs.simulate import Block
 from mcetm.envs.simulator import Simulator
 from mcetm.errors import UserError
-from mcetm.tasks.policy import Policy
+from mcetm.tasks.policy import BehaviourPolicy
 from mcetm.tasks.registry import Task
 from mcetm.versions import version_of
 
@@ -37,7 +37,7 @@ Rows = dict[str, np.ndarray]
 class Share:
     """A number of transitions to be collected by one policy, or by a mixture of several."""
 
-    policies: tuple[Policy, ...]
+    policies: tuple[BehaviourPolicy, ...]
     steps: int
     names: tuple[str, ...] = ()
     """What the policies are called, for the provenance."""

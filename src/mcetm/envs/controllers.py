@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32
 
-from mcetm.tasks.policy import Policy
+from mcetm.tasks.policy import BehaviourPolicy
 
 _GRAVITY_TORQUE = 5.0  # m g l / 2 of Gymnasium's pendulum: m = l = 1, g = 10
 _INERTIA = 1.0 / 3.0
@@ -50,7 +50,7 @@ class SwingUp:
         return np.clip(torque, -_MAX_TORQUE, _MAX_TORQUE).astype(np.float32)[:, None]
 
 
-CONTROLLERS: dict[str, tuple[str, Callable[[], Policy]]] = {
+CONTROLLERS: dict[str, tuple[str, Callable[[], BehaviourPolicy]]] = {
     "swing-up": ("pendulum", lambda: SwingUp(catch=True)),
     "swing-up-noisy": ("pendulum", lambda: SwingUp(noise=1.0)),
 }

@@ -13,7 +13,7 @@ from mcetm.envs.collection import Share, collect_shares
 from mcetm.errors import UserError
 from mcetm.files import cache_folder
 from mcetm.tasks.datasets import Part, Recipe
-from mcetm.tasks.policy import Policy
+from mcetm.tasks.policy import BehaviourPolicy
 from mcetm.tasks.registry import Task, get_task
 
 _CACHE_VERSION = 1
@@ -23,7 +23,7 @@ _CACHE_VERSION = 1
 def collect(
     task: str | Task,
     steps: int,
-    policy: str | Path | Policy | Sequence[str | Path | Policy] = "uniform",
+    policy: str | Path | BehaviourPolicy | Sequence[str | Path | BehaviourPolicy] = "uniform",
     *,
     mix: bool = False,
     deterministic: bool = False,
@@ -36,9 +36,9 @@ def collect(
     `checksum`. Several collect equal shares one after the other; with `mix` each episode draws one.
     """
     task = get_task(task) if isinstance(task, str) else task
-    given = [policy] if isinstance(policy, str | Path | Policy) else list(policy)
+    given = [policy] if isinstance(policy, str | Path | BehaviourPolicy) else list(policy)
     named = {item if isinstance(item, str) else str(item): item for item in given}
-    found = {name: item for name, item in named.items() if isinstance(item, Policy)}
+    found = {name: item for name, item in named.items() if isinstance(item, BehaviourPolicy)}
     found |= find_policies(
         [name for name in named if name not in found],
         task,
@@ -61,7 +61,7 @@ def collect_recipe(
     return collect_shares(task, shares, seed=seed, processes=processes, dataset=recipe.name, note=recipe.note)
 
 
-def _shares(parts: tuple[Part, ...], policies: dict[str, Policy], steps: int) -> list[Share]:
+def _shares(parts: tuple[Part, ...], policies: dict[str, BehaviourPolicy], steps: int) -> list[Share]:
     """Steps dealt out to the parts by their weights."""
     if steps < len(parts):
         raise UserError(f"{steps} steps are too few for {len(parts)} policies to share.")

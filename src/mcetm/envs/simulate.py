@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mcetm.errors import UserError
-from mcetm.tasks.policy import Policy
+from mcetm.tasks.policy import BehaviourPolicy
 
 _DTYPES = {"terminated": bool, "truncated": bool, "qpos": np.float64, "qvel": np.float64}
 
@@ -30,7 +30,7 @@ class Block:
     env_kwargs: Mapping[str, Any]
     obs_dim: int
     action_dim: int
-    policies: tuple[Policy, ...]
+    policies: tuple[BehaviourPolicy, ...]
     """One, or several of which each episode draws one."""
     lanes: int
     """Environments stepped side by side."""
@@ -164,7 +164,7 @@ def run_block(block: Block, on_progress: Callable[[int], None] = lambda steps: N
 
 
 def _act(
-    policies: tuple[Policy, ...], chosen: np.ndarray, obs: np.ndarray, rng: np.random.Generator
+    policies: tuple[BehaviourPolicy, ...], chosen: np.ndarray, obs: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """One action per observation; those that follow the same policy are evaluated together."""
     if len(policies) == 1:

@@ -11,7 +11,7 @@ import numpy as np
 from mcetm.envs.pool import Pool
 from mcetm.envs.simulate import Block
 from mcetm.errors import UserError
-from mcetm.tasks.policy import Policy
+from mcetm.tasks.policy import BehaviourPolicy
 from mcetm.tasks.registry import Task
 
 Rows = dict[str, np.ndarray]
@@ -64,13 +64,18 @@ class Evaluation:
         }
 
 
-def evaluate_policy(task: Task, policy: Policy, *, episodes: int = 10, seed: int = 0) -> Evaluation:
+def evaluate_policy(task: Task, policy: BehaviourPolicy, *, episodes: int = 10, seed: int = 0) -> Evaluation:
     """Run whole episodes, several side by side."""
     return evaluate_policies(task, [policy], episodes=episodes, seed=seed)[0]
 
 
 def evaluate_policies(
-    task: Task, policies: Sequence[Policy], *, episodes: int = 10, seed: int = 0, pool: Pool | None = None
+    task: Task,
+    policies: Sequence[BehaviourPolicy],
+    *,
+    episodes: int = 10,
+    seed: int = 0,
+    pool: Pool | None = None,
 ) -> list[Evaluation]:
     """The same starts for every policy."""
     found = []
@@ -82,7 +87,7 @@ def evaluate_policies(
 
 
 def run_episodes(
-    task: Task, policies: Sequence[Policy], *, episodes: int, seed: int = 0, pool: Pool | None = None
+    task: Task, policies: Sequence[BehaviourPolicy], *, episodes: int, seed: int = 0, pool: Pool | None = None
 ) -> list[Rows]:
     """Whole episodes of every policy; a pool shares them among processes, without changing them."""
     if seed < 0:
@@ -118,7 +123,7 @@ def episode_bounds(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([[0], ends[:-1]]), ends
 
 
-def _check_fit(task: Task, policy: Policy) -> None:
+def _check_fit(task: Task, policy: BehaviourPolicy) -> None:
     for what, own, wanted in (
         ("observations", getattr(policy, "obs_dim", task.obs_dim), task.obs_dim),
         ("actions", getattr(policy, "action_dim", task.action_dim), task.action_dim),

@@ -126,7 +126,7 @@ def _read(folder: Path, label: str | None) -> _Run:
                 returns=values,
                 updates=int(history[-1]["step"]) if history else None,
                 curve=_curve(history, len(seeds)),
-                settings=[config.get("policy"), config.get("models")],
+                settings=[config.get(name) for name in ("algorithm", "model", "world")],
             )
         )
     task = _task(folder, config, source)

@@ -2,168 +2,184 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import types
-import typing
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from mcetm.agents.bc import BCConfig
-from mcetm.agents.iql import IQLConfig
-from mcetm.agents.rollout import RolloutConfig
-from mcetm.agents.sac import SACConfig
-from mcetm.agents.targets import SpreadOf
-from mcetm.agents.td3 import TD3Config
-from mcetm.dynamics import (
-    AutoencoderConfig,
-    CalibrationConfig,
-    EnergyConfig,
-    GaussianConfig,
-    HeadConfig,
-    InferenceConfig,
-    SupportConfig,
-)
-from mcetm.dynamics.calibrate import Rule
+from pydantic import Field, SkipValidation
+
+from mcetm.agents import ALGORITHMS, Algorithm, EvaluationSettings
+from mcetm.dynamics import MODELS, ModelSettings, WorldSettings
 from mcetm.errors import UserError
-from mcetm.pipeline.names import Algo
+from mcetm.settings import Fraction, from_plain, settings, to_plain
+from mcetm.tasks.own import named_class
+from mcetm.tasks.registry import suggestion
 
-_T = TypeVar("_T")
-
-
-@dataclass(frozen=True)
-class ModelsConfig:
-    """The model of the world."""
-
-    gaussian: GaussianConfig = field(default_factory=GaussianConfig)
-    autoencoder: AutoencoderConfig = field(default_factory=AutoencoderConfig)
-    energy: EnergyConfig = field(default_factory=EnergyConfig)
-    inference: InferenceConfig | None = None
-    support: SupportConfig | None = None
-    """None: energies know next states only, and not whether (s, a) is known."""
-    calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
-    reward: HeadConfig = field(default_factory=HeadConfig)
-    termination: Literal["auto", "learned", "none"] = "auto"
-    """auto: the task's own rule; without a task learned, if the log has terminations."""
+FORMAT = 2
 
 
-@dataclass(frozen=True)
-class PolicyConfig:
-    """How the policy is learned in it."""
+@settings
+class Baseline:
+    """Another algorithm that a run trains for its table of results."""
 
-    penalty: float = 1.0
-    """λ."""
-    truncate: bool = True
-    value_floor: float | None = None
-    """Worth of a truncated sample and least target; None estimates it from the log's rewards."""
-    spread_of: SpreadOf = "values"
-    samples: int = 10
-    """N, next states of each member."""
-    rollout_rule: Rule = "minimum"
-    target_rule: Rule = "minimum"
-    """The paper tests each sample by itself; a rare false alarm then costs every target a little."""
-    sac: SACConfig = field(default_factory=SACConfig)
-    rollout: RolloutConfig = field(default_factory=RolloutConfig)
-    td3: TD3Config = field(default_factory=TD3Config)
-    iql: IQLConfig = field(default_factory=IQLConfig)
-    bc: BCConfig = field(default_factory=BCConfig)
-    conservatism: float = 5.0
-    """Weight of CQL's and COMBO's regulariser."""
-    kit_compat: bool = False
-    """CQL's log-sum-exp over three values at a time, as OfflineRL-Kit ships it."""
-    adversarial: float = 3e-4
-    """Weight of RAMBO's adversarial term."""
-    diversity: float = 1.0
-    """Weight of EDAC's regulariser."""
-    evaluate_every: int = 10_000
-    """Updates between evaluations."""
-    episodes: int = 10
+    label: str
+    """How the table calls it."""
+    algorithm: SkipValidation[Algorithm]
+    """Its settings."""
+    part: str | None = None
+    """The part of the run's model that it imagines with; None is the model itself."""
 
 
-@dataclass(frozen=True)
+@settings
 class TrainConfig:
     """One run of `mcetm train`."""
 
+    format: Literal[2] = FORMAT
+    """Version of this file; another is refused."""
     dataset: str = "pendulum-mixed"
+    """A file, a name from `mcetm data list`, or a Minari id."""
     task: str | None = None
-    algo: Algo = "mcetm"
+    """Task the data belong to, where the source does not say."""
     preset: str = "quick"
-    seeds: int = 3
-    seed: int = 0
+    """Where the settings come from."""
+    label: str
+    """How tables call the algorithm."""
+    seeds: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 3
+    """Agents trained, all in one program."""
+    seed: Annotated[int, Field(strict=True, ge=0, le=2**31 - 10_001)] = 0
     """The first seed; models are trained with this one and shared."""
-    holdout: float = 0.1
+    holdout: Fraction = 0.1
+    """Share of episodes that are held out."""
     models_from: str | None = None
     """Folder of an earlier run whose models are used."""
-    compare: bool = False
-    """Also train behaviour cloning, MOBILE and MC-ETM without truncation and penalty, for the table."""
-    models: ModelsConfig = field(default_factory=ModelsConfig)
-    policy: PolicyConfig = field(default_factory=PolicyConfig)
+    model: SkipValidation[Any] = None
+    """The transition model; None for an algorithm that needs none."""
+    world: WorldSettings = field(default_factory=WorldSettings)
+    """Reward, termination and trust region around the model."""
+    algorithm: SkipValidation[Algorithm]
+    """How the policy is learned."""
+    evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
+    """How policies are evaluated."""
+    baselines: tuple[Baseline, ...] = ()
+    """Other algorithms, trained for the table."""
 
 
-def to_plain(config: Any) -> dict[str, Any]:
-    """As JSON would hold it."""
-    return json.loads(json.dumps(dataclasses.asdict(config)))
+def config_of(plain: Mapping[str, Any], *, trusted: str | None = None) -> TrainConfig:
+    """Settings from plain data; `trusted` names the file they come from, which may not name any module."""
+    content = dict(plain)
+    if content.get("model") is not None:
+        content["model"] = model_of(content["model"], trusted=trusted)
+    content["algorithm"] = algorithm_of(content.get("algorithm"))
+    others = content.get("baselines", ())
+    if not isinstance(others, Sequence) or not all(isinstance(other, Mapping) for other in others):
+        raise UserError("The setting 'baselines' should be a list of settings.")
+    content["baselines"] = tuple(
+        from_plain(
+            Baseline,
+            {**other, "algorithm": algorithm_of(other.get("algorithm"), f"baselines.{i}.algorithm")},
+            f"baselines.{i}",
+        )
+        for i, other in enumerate(others)
+    )
+    return from_plain(TrainConfig, content)
+
+
+def model_of(plain: Any, place: str = "model", *, trusted: str | None = None) -> Any:
+    """Settings of a transition model: one of ours, or `module:Class` of the user's own."""
+    name = _name(plain, place)
+    own = ":" in name
+    kind = named_class(name, trusted) if own else _by_name(MODELS, name, "model")
+    content = {key: value for key, value in plain.items() if not (own and key == "name")}
+    return kind(**content) if own else from_plain(kind, content, place)
+
+
+def algorithm_of(plain: Any, place: str = "algorithm") -> Algorithm:
+    """Settings of an algorithm."""
+    return from_plain(_by_name(ALGORITHMS, _name(plain, place), "algorithm"), plain, place)
+
+
+def model_names() -> list[str]:
+    """The transition models of this library."""
+    return [name_of(kind) for kind in MODELS]
+
+
+def name_of(kind: Any) -> str:
+    """The name of a class of settings in files and on the command line."""
+    return kind.__pydantic_fields__["name"].default
+
+
+def _name(plain: Any, place: str) -> str:
+    if not isinstance(plain, Mapping) or not isinstance(plain.get("name"), str):
+        raise UserError(f"The setting '{place}' should be settings with a name.")
+    return plain["name"]
+
+
+def _by_name(kinds: Sequence[type], name: str, what: str) -> Any:
+    known = {name_of(kind): kind for kind in kinds}
+    if name not in known:
+        raise UserError(f"Unknown {what} '{name}'{suggestion(name, known)}")
+    return known[name]
+
+
+def plain_of(config: TrainConfig) -> dict[str, Any]:
+    """As JSON holds it."""
+    content = {name: getattr(config, name) for name in TrainConfig.__pydantic_fields__}  # pyright: ignore[reportAttributeAccessIssue]
+    content["baselines"] = [
+        {"label": b.label, "algorithm": to_plain(b.algorithm), "part": b.part} for b in config.baselines
+    ]
+    model = config.model
+    for name in ("world", "algorithm", "evaluation"):
+        content[name] = to_plain(content[name])
+    if model is not None:
+        content["model"] = {"name": ModelSettings.reference(model), **to_plain(model)}
+    return content
 
 
 def read_config(path: Path) -> TrainConfig:
     """The settings in a `config.json`."""
     try:
-        return from_plain(TrainConfig, json.loads(path.read_text(encoding="utf-8")))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
         raise UserError(f"{path.parent} is not a run: there is no config.json in it to read.") from None
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not the configuration of a run: {error}.") from None
+    if not isinstance(content, dict):
+        raise UserError(f"{path} is not the configuration of a run.")
+    if content.get("format") != FORMAT:
+        found = content.get("format", 1)
+        raise UserError(
+            f"{path} was written by another version of mcetm (format {found!r:.20}, here {FORMAT}); "
+            "train again, or go on with the version that began it."
+        )
+    try:
+        return config_of(content, trusted=str(path))
+    except UserError as error:
+        raise UserError(f"{path} is not the configuration of a run: {error}") from None
 
 
 def changed(config: TrainConfig, changes: Sequence[str]) -> TrainConfig:
     """The settings with some of them changed, each given as `path.to.setting=value`, the value as JSON."""
-    content = to_plain(config)
+    content = plain_of(config)
     for change in changes:
         path, sign, text = change.partition("=")
-        *folders, name = path.split(".")
-        place: Any = content
-        for folder in folders:
-            place = place.get(folder) if isinstance(place, dict) else None
-        if not sign or not isinstance(place, dict) or name not in place:
-            raise UserError(f"There is no setting '{path}' to change; config.json of any run shows all.")
+        if not sign or not path:
+            raise UserError(f"'{change}' changes nothing; write it as path.to.setting=value.")
         try:
-            place[name] = json.loads(text)
+            value = json.loads(text)
         except ValueError:
-            place[name] = text
-    try:
-        return from_plain(TrainConfig, content)
-    except ValueError as error:
-        raise UserError(f"A setting cannot be changed like that: {error}.") from None
+            value = text
+        put(content, path, value)
+    return config_of(content)
 
 
-def from_plain(kind: type[_T], content: Any) -> _T:
-    """A dataclass from plain data, nested ones included."""
-    if not isinstance(content, dict):
-        raise ValueError(f"settings are expected where there is {content!r}")
-    hints = typing.get_type_hints(kind)
-    unknown = set(content) - set(hints)
-    if unknown:
-        raise ValueError(f"unknown setting '{sorted(unknown)[0]}'")
-    return kind(**{name: _value(hints[name], value) for name, value in content.items()})
-
-
-def _value(hint: Any, value: Any) -> Any:
-    options = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
-    for option in options:
-        if dataclasses.is_dataclass(option) and isinstance(value, dict):
-            return from_plain(option, value)  # pyright: ignore[reportArgumentType]
-        if typing.get_origin(option) is tuple and isinstance(value, list):
-            return tuple(value)
-        if typing.get_origin(option) is Literal and value in typing.get_args(option):
-            return value
-        if option in (bool, int, float, str, types.NoneType) and _is_a(option, value):
-            return value
-    raise ValueError(f"{value!r} is not a possible value of a setting")
-
-
-def _is_a(kind: type, value: Any) -> bool:
-    if kind is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+def put(content: dict[str, Any], path: str, value: Any) -> None:
+    """Change one setting of plain data."""
+    *folders, name = path.split(".")
+    place: Any = content
+    for i, folder in enumerate(folders):
+        place = place.get(folder) if isinstance(place, dict) else None
+        if not isinstance(place, dict):
+            raise UserError(f"There is no setting '{path}': '{'.'.join(folders[: i + 1])}' has no parts.")
+    place[name] = value

@@ -7,7 +7,7 @@ the finished policy in the environment, with held-out data beside it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import cast
 
 import equinox as eqx
 import jax
@@ -15,13 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from mcetm.agents.agent import candidate_values
+from mcetm.agents.algorithm import ModelBased
+from mcetm.agents.fit import Agent
 from mcetm.agents.learner import Learner
 from mcetm.agents.policy import numpy_policy
 from mcetm.agents.rollout import Experience
-from mcetm.agents.targets import spread_penalty
+from mcetm.agents.targets import candidate_values, spread_penalty
 from mcetm.data.transitions import Transitions
-from mcetm.dynamics import World
+from mcetm.dynamics import View, World
 from mcetm.envs.pool import Pool
 from mcetm.evaluation.returns import Rows, episode_bounds, run_episodes
 from mcetm.nn.members import take_members
@@ -31,10 +32,10 @@ from mcetm.training.batches import Batch
 _ROWS = 1000
 
 
-def diagnose(
-    learners: Learner, worlds: Sequence[World | None], task: Task, holdout: Transitions, *, episodes: int
-) -> dict[str, list[float]]:
+def diagnose(agent: Agent, task: Task, holdout: Transitions, *, episodes: int) -> dict[str, list[float]]:
     """The numbers, each with one value for every seed; each seed has its world, without one only values."""
+    worlds, learners = agent.worlds, cast(Learner, agent.learner)
+    view = cast(ModelBased, agent.algorithm).view if agent.algorithm.model_based else None
     measure = eqx.filter_jit(_measure)
     held = Batch.of(holdout).draw(_ROWS, key=jax.random.key(0))
     each: list[Learner] = [take_members(learners, i) for i in range(len(worlds))]
@@ -49,22 +50,25 @@ def diagnose(
         batch = Batch(*(jnp.asarray(rows[name][chosen]) for name in Batch.__annotations__))
         numbers = {
             "return_to_go": returns[chosen].mean(),
-            **measure(learner, world, batch, key=jax.random.key(1)),
+            **measure(learner, world, view, batch, key=jax.random.key(1)),
         }
-        reference = measure(learner, world, held, key=jax.random.key(1))
+        reference = measure(learner, world, view, held, key=jax.random.key(1))
         numbers |= {f"held_out_{name}": value for name, value in reference.items() if name != "q"}
         for name, value in numbers.items():
-            found.setdefault(name, []).append(float(value))
+            scale = agent.reward_scale if name == "q" else 1.0
+            found.setdefault(name, []).append(float(value) / scale)
     return found
 
 
-def _measure(learner: Learner, world: World | None, batch: Batch, *, key: PRNGKeyArray) -> dict[str, Array]:
+def _measure(
+    learner: Learner, world: World | None, view: View | None, batch: Batch, *, key: PRNGKeyArray
+) -> dict[str, Array]:
     def one(row: Batch, key: PRNGKeyArray) -> dict[str, Array]:
         q = learner.critics(row.obs, row.action).min()
         if world is None:
             return {"q": q}
         draw_key, value_key = jax.random.split(key)
-        after = world.imagine(row.obs, row.action, key=draw_key)
+        after = world.imagine(row.obs, row.action, view, key=draw_key)
         experience = Experience(row.obs, row.action, after)
         return {
             "q": q,

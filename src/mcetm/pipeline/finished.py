@@ -5,16 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import jax
-
-from mcetm.agents.learner import Learner
+from mcetm.agents.fit import Agent, fit_agent
 from mcetm.data.transitions import Transitions
 from mcetm.errors import UserError
-from mcetm.pipeline.algorithms import ALGORITHMS
 from mcetm.pipeline.config import TrainConfig, read_config
 from mcetm.pipeline.models import Models, train_models
-from mcetm.pipeline.policy import train_policies
-from mcetm.pipeline.train import action_bounds, earlier_models, read_log, seeds_of
+from mcetm.pipeline.train import read_log, seeds_of
 from mcetm.tasks.registry import Task, get_task
 
 
@@ -27,8 +23,7 @@ class Finished:
     train: Transitions
     holdout: Transitions
     models: Models
-    learners: Learner
-    """Seeds on a leading axis."""
+    agent: Agent
 
 
 def read_finished(folder: Path) -> Finished:
@@ -36,32 +31,21 @@ def read_finished(folder: Path) -> Finished:
     config = read_config(folder / "config.json")
     if not (folder / "results.json").is_file():
         raise UserError(f"{folder} is not finished; go on with: mcetm train --resume {folder}")
-    if ALGORITHMS[config.algo].needs != "energy":
-        raise UserError(f"{folder} was trained with {config.algo}, which has no energy; mcetm has one.")
+    if config.model is None or not config.model.has_energy:
+        raise UserError(f"{folder} has a model without energies, or none; a run of mcetm has one.")
     log = read_log(config, infos=True)
     task = None if log.metadata.task is None else get_task(log.metadata.task)
     train, holdout = log.split(config.holdout, seed=config.seed)
     # Finished stages are read, each checked against its settings and its data.
-    models = train_models(
+    models = train_models(config, train, holdout, task, folder=folder / "models")
+    agent = fit_agent(
+        config.algorithm,
         train,
-        holdout,
-        config.models,
-        task,
-        needs={"energy"},
-        key=jax.random.key(config.seed),
-        folder=folder / "models",
-        earlier=earlier_models(config),
-    )
-    trained = train_policies(
-        train,
-        models.world(config.algo, config.policy),
-        config.algo,
-        config.policy,
-        action_bounds(train),
-        task,
+        models.world,
         seeds=seeds_of(config),
+        task=task,
+        evaluation=config.evaluation,
         folder=folder,
-        label=config.algo,
+        label=config.label,
     )
-    assert trained.learner is not None  # noqa: S101 (algorithms with an energy have one)
-    return Finished(config, task, train, holdout, models, trained.learner)
+    return Finished(config, task, train, holdout, models, agent)

@@ -1,146 +1,95 @@
-"""The model stage of a run: everything that stands for the world, trained in the run's folder."""
+"""The model stage of a run: a transition model and the world around it, trained in the run's folder."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
-from jaxtyping import PRNGKeyArray
 
 from mcetm.data.transitions import Transitions
-from mcetm.dynamics import (
-    Autoencoder,
-    EnergyEnsemble,
-    GaussianEnsemble,
-    InferenceConfig,
-    Threshold,
-    World,
-    calibrate,
-    fit_autoencoder,
-    fit_energy,
-    fit_gaussian,
-    fit_reward,
-    fit_support,
-    fit_termination,
-)
-from mcetm.dynamics.calibrate import held_out_energies
-from mcetm.dynamics.disagreement import Disagreement
-from mcetm.pipeline.algorithms import ALGORITHMS, Needs
-from mcetm.pipeline.config import ModelsConfig, PolicyConfig
+from mcetm.dynamics import World, held_out_energies
+from mcetm.dynamics.model import part_keys
+from mcetm.errors import UserError
+from mcetm.files import Folders
+from mcetm.pipeline.config import TrainConfig, read_config
 from mcetm.pipeline.stages import Stages
 from mcetm.tasks.registry import Task
 
 
 @dataclass(frozen=True)
 class Models:
-    """Trained parts; the energy, its manifold and its threshold are there if the algorithm needs them."""
+    """The world of a run, and what its report shows of it."""
 
-    regressor: GaussianEnsemble
-    reward: Any
-    termination: Any
-    autoencoder: Autoencoder | None = None
-    energy: EnergyEnsemble | None = None
-    threshold: Threshold | None = None
-    known: Threshold | None = None
-    """Disagreement of the regressor above which a pair is unknown."""
+    world: World
     held_out: np.ndarray | None = None
-    """Energies at inferred states of held-out data, by member."""
+    """Energies at inferred states of held-out data, by member, where the model has energies."""
 
     @property
     def deltas(self) -> np.ndarray | None:
-        """The threshold of each member."""
-        return None if self.threshold is None else np.asarray(self.threshold.values)
+        """The threshold of each member's energies."""
+        trust = self.world.trust
+        return None if trust is None or trust.next_state is None else np.asarray(trust.next_state.values)
 
-    def world(self, algo: str, policy: PolicyConfig) -> World:
-        """The world as an algorithm sees it."""
-        common: dict[str, Any] = {
-            "reward": self.reward,
-            "termination": self.termination,
-            "count": policy.samples,
-            "rollout_rule": policy.rollout_rule,
-            "target_rule": policy.target_rule,
-        }
-        recipe = ALGORITHMS[algo]
-        common["uncertainty"] = recipe.uncertainty
-        if recipe.needs == "energy":
-            threshold = self.threshold if policy.truncate and recipe.truncates else None
-            return World(self.energy, threshold=threshold, **common)  # pyright: ignore[reportArgumentType]
-        if recipe.needs == "disagreement":
-            return World(Disagreement(self.regressor), threshold=self.known, **common)
-        return World(self.regressor, **common)
+    def of_part(self, part: str | None) -> World:
+        """The world around a part of the model, such as its regressor; None is the model itself."""
+        found: Any = self.world.model if part is None else getattr(self.world.model, part, None)
+        if found is None:
+            return self.world
+        return self.world if found is self.world.model else replace(self.world, model=found, trust=None)
 
 
 def train_models(
+    config: TrainConfig,
     train: Transitions,
     holdout: Transitions,
-    config: ModelsConfig,
     task: Task | None,
     *,
-    needs: Collection[Needs],
-    key: PRNGKeyArray,
     folder: Path,
-    earlier: Sequence[Path] = (),
     stages: Stages | None = None,
 ) -> Models:
-    """Train what is needed; what one of the earlier runs has, or the folder itself, is read from there."""
+    """Train the model and its world; what an earlier run has, or the folder itself, is read from there."""
     stages = stages or Stages()
-
-    def place(name: str) -> Path:
-        return next((other / name for other in earlier if (other / name).is_dir()), folder / name)
-
-    keys = jax.random.split(key, 6)
-    with stages.stage("regressor"):
-        regressor, _ = fit_gaussian(train, holdout, config.gaussian, key=keys[0], folder=place("regressor"))
-    with stages.stage("reward"):
-        reward, _ = fit_reward(train, holdout, config.reward, key=keys[1], folder=place("reward"))
-    termination = None
-    if config.termination == "auto" and task is not None:
-        termination = task.termination
-    elif config.termination != "none" and train.terminated.any():
-        with stages.stage("termination"):
-            termination, _ = fit_termination(
-                train, holdout, config.reward, key=keys[2], folder=place("termination")
-            )
-    calibration_key, sample_key = jax.random.split(keys[5])
-    known = None
-    if "disagreement" in needs:
-        # An absolute threshold is one for energies.
-        rule = replace(config.calibration, mode="quantile")
-        with stages.stage("calibration"):
-            known = calibrate(Disagreement(regressor), holdout, rule, key=calibration_key)
-    if "energy" not in needs:
-        return Models(regressor, reward, termination, known=known)
-    autoencoder = None
-    if config.energy.negatives == "manifold":
-        with stages.stage("autoencoder"):
-            autoencoder, _ = fit_autoencoder(
-                train, config.autoencoder, key=keys[3], folder=place("autoencoder")
-            )
-    inference = config.inference
-    if inference is None and config.energy.kind == "plain":
-        inference = InferenceConfig()
-    with stages.stage("energy"):
-        energy, _ = fit_energy(
-            train,
-            config.energy,
-            autoencoder=autoencoder,
-            regressor=regressor,
-            inference=inference,
-            key=keys[4],
-            folder=place("energy"),
-        )
-    if config.support is not None:
-        support_key = jax.random.fold_in(key, 6)  # the others stay as they are without it
-        with stages.stage("support"):
-            support, _ = fit_support(train, holdout, config.support, key=support_key, folder=place("support"))
-        energy = replace(energy, support=support)
-    with stages.stage("calibration"):
-        threshold = calibrate(energy, holdout, config.calibration, key=calibration_key)
-        energies_found = held_out_energies(energy, holdout, config.calibration, threshold, key=sample_key)
-    return Models(
-        regressor, reward, termination, autoencoder, energy, threshold, known, np.asarray(energies_found)
+    folders = Folders(folder, earlier_models(config))
+    model = config.model.fit(train, holdout=holdout, seed=config.seed, folder=folders, stages=stages.stage)
+    world = World.of(
+        model,
+        train,
+        holdout=holdout,
+        config=config.world,
+        task=task,
+        seed=config.seed,
+        folder=folders,
+        stages=stages.stage,
     )
+    if world.trust is None or world.trust.next_state is None:
+        return Models(world)
+    with stages.stage("calibration"):
+        energies = held_out_energies(
+            model,
+            holdout,
+            config.world.calibration,
+            world.trust.next_state,
+            key=part_keys(config.seed).held_out,
+        )
+    return Models(world, np.asarray(energies))
+
+
+def earlier_models(config: TrainConfig) -> list[Path]:
+    """The folders of an earlier run's models, where they are used, and of those it has from others itself."""
+    found: list[Path] = []
+    while config.models_from is not None and Path(config.models_from) / "models" not in found:
+        run = Path(config.models_from)
+        found.append(run / "models")
+        if not (run / "config.json").is_file():
+            break
+        config = read_config(run / "config.json")
+    return found
+
+
+def check_models(models: Sequence[Path], given: Path) -> None:
+    """Refuse a folder that holds no models of an earlier run."""
+    if not any(folder.is_dir() for folder in models):
+        raise UserError(f"{given} holds no models of an earlier run.")

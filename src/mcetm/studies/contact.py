@@ -65,7 +65,7 @@ def _fast() -> RivalsConfig:
     config = RivalsConfig(
         # So few rows are soon learned by heart: the hold-out says when to stop.
         gaussian=GaussianConfig(
-            steps=10_000, batch_size=512, early_stopping=EarlyStopping(8), validate_every=250
+            steps=10_000, batch_size=512, early_stopping=EarlyStopping(patience=8), validate_every=250
         ),
         autoencoder=AutoencoderConfig(latent_dim=10, width=128, steps=10_000),
         diffusion=DiffusionConfig(steps=20_000),

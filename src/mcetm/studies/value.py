@@ -24,7 +24,7 @@ from mcetm.data.transitions import Transitions
 from mcetm.nn.actor import Actor
 from mcetm.nn.members import take_members
 from mcetm.nn.scaling import InputScaling
-from mcetm.training import fit
+from mcetm.training import train_loop
 from mcetm.training.batches import Batch
 from mcetm.training.metrics import Metrics
 from mcetm.training.optimise import begin
@@ -88,7 +88,7 @@ def evaluate_behaviour(
         critics, moments, metrics = teach(critics, moments, rows, jax.vmap(target)(batch), rate=config.rate)
         return (critics, follow(slow, critics, config.smoothing), moments), metrics
 
-    result = fit(
+    result = train_loop(
         step,
         (critics, critics, begin(optax.adam(config.rate), critics)),
         Batch.of(log),

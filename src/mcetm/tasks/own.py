@@ -17,7 +17,7 @@ from typing import Any
 
 from mcetm.errors import UserError
 from mcetm.files import config_folder, sha256_of, write_json
-from mcetm.tasks.registry import Task, get_task
+from mcetm.tasks.registry import Task, get_task, import_module
 
 
 class UnnamedModuleError(UserError):
@@ -36,12 +36,28 @@ def remember(name: str | None) -> None:
 
 def task_in_file(name: str, file: Path | str) -> Task:
     """The task that a file names; a module is imported only if it was named before and is unchanged."""
+    _check_named(name, file, "task")
+    return get_task(name)
+
+
+def named_class(name: str, file: str | None = None) -> Any:
+    """The class `module:Class`; where a file names it, only if it was named before and is unchanged."""
+    if file is not None:
+        _check_named(name, file, "model")
+    module, _, attribute = name.rpartition(":")
+    found = getattr(import_module(module), attribute, None)
+    if not isinstance(found, type):
+        raise UserError(f"There is no class '{attribute}' in the module '{module}'.")
+    return found
+
+
+def _check_named(name: str, file: Path | str, what: str) -> None:
     if module := _module_of(name):
         entries = _entries(module)
         if not entries:
             raise UserError(
-                f"{file} names the task '{name}', and there is no module '{module}' here; "
-                "say which task it is with --task."
+                f"{file} names the {what} '{name}', and there is no module '{module}' here; "
+                f"say which {what} it is with --{what}."
             )
         noted = _noted()
         for entry in entries:
@@ -49,10 +65,9 @@ def task_in_file(name: str, file: Path | str) -> Task:
                 known = _place(entry) in map(_place, noted)
                 why = "has changed since you named it" if known else "you have not named before"
                 raise UnnamedModuleError(
-                    f"{file} names the task '{name}', which runs {entry['path']}, and that {why}; "
-                    f"if you trust it, add --task {name}."
+                    f"{file} names the {what} '{name}', which runs {entry['path']}, and that {why}; "
+                    f"if you trust it, add --{what} {name}."
                 )
-    return get_task(name)
 
 
 def _module_of(name: str) -> str:

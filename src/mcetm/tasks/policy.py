@@ -24,7 +24,7 @@ _ACTIVATIONS = {"relu": lambda x: np.maximum(x, 0.0, out=x), "tanh": lambda x: n
 
 
 @runtime_checkable
-class Policy(Protocol):
+class BehaviourPolicy(Protocol):
     """Anything that chooses actions for a batch of observations."""
 
     @property

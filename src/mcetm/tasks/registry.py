@@ -144,7 +144,7 @@ def get_task(name: str) -> Task:
     """
     module, _, short = name.rpartition(":")
     if module:
-        _import(module)
+        import_module(module)
         name = short
     try:
         return _TASKS[name]
@@ -152,11 +152,12 @@ def get_task(name: str) -> Task:
         raise UserError(f"Unknown task '{name}'{suggestion(name, _TASKS)}") from None
 
 
-def _import(module: str) -> None:
+def import_module(module: str) -> Any:
+    """Import a module of the user's own, from the current folder too."""
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))  # an installed command does not look in the current folder
     try:
-        importlib.import_module(module)
+        return importlib.import_module(module)
     except ImportError as error:
         raise UserError(f"Cannot import '{module}': {error}.") from None
 

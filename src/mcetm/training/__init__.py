@@ -1,16 +1,26 @@
 """The one compiled loop, its checkpoints, metrics and progress; every model and agent uses it."""
 
 from mcetm.training.checkpoint import load_checkpoint, save_checkpoint
-from mcetm.training.loop import DivergenceError, EarlyStopping, Fit, Light, Saving, fit, over_members
+from mcetm.training.loop import (
+    Callback,
+    DivergenceError,
+    EarlyStopping,
+    LoopResult,
+    PartialState,
+    Saving,
+    over_members,
+    train_loop,
+)
 
 __all__ = [
+    "Callback",
     "DivergenceError",
     "EarlyStopping",
-    "Fit",
-    "Light",
+    "LoopResult",
+    "PartialState",
     "Saving",
-    "fit",
     "load_checkpoint",
     "over_members",
     "save_checkpoint",
+    "train_loop",
 ]

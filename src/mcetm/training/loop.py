@@ -1,4 +1,4 @@
-"""`fit`: the one training loop, used by every model and every agent.
+"""`train_loop`: the one training loop, used by every model and every agent.
 
 Steps run in chunks of one compiled `lax.scan` on the device, where the data lie too. Between chunks, on the
 host: metrics, progress, validation, early stopping, checkpoint, and a guard against numbers that are not
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -26,6 +26,7 @@ from mcetm.compilation import keep_programs
 from mcetm.console import progress
 from mcetm.errors import UserError
 from mcetm.nn.members import member_count, member_keys
+from mcetm.settings import Positive, Weight, settings
 from mcetm.training.checkpoint import arrays_of, list_checkpoints, load_checkpoint, save_checkpoint
 from mcetm.training.interrupts import interrupted_later
 from mcetm.training.metrics import Metrics, MetricsFile, mean_over_steps, plain
@@ -41,26 +42,29 @@ class Step(Protocol):
 
 
 Between = Callable[[Any, Any], tuple[Any, dict[str, Array]]]
+Callback = Callable[[dict[str, Any]], bool | None]
+"""Gets the metrics of a chunk of steps as plain numbers; True ends the training."""
 
 
 class DivergenceError(UserError):
     """Training met a number that is not finite; says the step and the array."""
 
 
-@dataclass(frozen=True)
+@settings
 class EarlyStopping:
     """Stop when the validation score (lower is better) has not improved for a while; keep the best state.
 
     With one score per member each member keeps its own best, and the wait counts while none improves.
     """
 
-    patience: int = 5
-    improvement: float = 0.01
+    patience: Positive = 5
+    """Validations without improvement after which training stops."""
+    improvement: Weight = 0.01
     """Relative improvement that counts."""
 
 
 @dataclass(frozen=True)
-class Light:
+class PartialState:
     """The part of a state that is worth carrying to another machine; the rest can be made anew."""
 
     take: Callable[[Any], Any]
@@ -79,7 +83,7 @@ class Saving:
     every_seconds: float = 30.0
     """Least time between saves; 0 saves after every chunk. A large state waits longer."""
     keep: int = 2
-    light: Light | None = None
+    partial: PartialState | None = None
     """Keep a light checkpoint beside each exact one; it is used where there is no exact one."""
 
     def pause(self, cost: float) -> float:
@@ -98,7 +102,7 @@ class Saving:
 
 
 @dataclass(frozen=True)
-class Fit:
+class LoopResult:
     """What a job leaves: the state (the best one under early stopping), the steps taken, the metrics."""
 
     state: Any
@@ -122,7 +126,7 @@ class _Job(eqx.Module):
     best: _Best | None
 
 
-def fit(
+def train_loop(
     step: Step,
     state: Any,
     data: Any,
@@ -136,19 +140,21 @@ def fit(
     validate: Callable[[Any], dict[str, Array]] | None = None,
     early_stopping: EarlyStopping | None = None,
     saving: Saving | None = None,
+    callbacks: Sequence[Callback] = (),
     label: str = "training",
     watch: tuple[str, ...] = ("loss",),
-) -> Fit:
-    """Train for `steps` steps, or until early stopping says that it is enough.
+) -> LoopResult:
+    """Train for `steps` steps, or until early stopping or a callback says that it is enough.
 
     `data` is any tree of arrays; it stays on the device. `validate` sees the state between chunks and returns
     metrics; early stopping needs a `score` among them. `between` is run before each chunk, as one compiled
     program: for work that is too large for every step, such as rollouts. It uses the state's memory again, so
-    a state that was given to `fit` with it cannot be read any more. `reads` names the part of a state that
-    steps do not change, which is then never copied. With a `period` above 1, steps take turns: each is called
-    with `turn`, its number modulo the period, which is known when it is compiled. (For a branch on a number
-    of the device, the host would wait at every step.) With `saving`, metrics go to `metrics.jsonl`, and a job
-    whose folder holds a checkpoint goes on from there, bit for bit. `watch` names the metrics beside the bar.
+    a state that was given to it cannot be read any more. `reads` names the part of a state that steps do not
+    change, which is then never copied. With a `period` above 1, steps take turns: each is called with `turn`,
+    its number modulo the period, which is known when it is compiled. (For a branch on a number of the device,
+    the host would wait at every step.) With `saving`, metrics go to `metrics.jsonl`, and a job whose folder
+    holds a checkpoint goes on from there, bit for bit. `callbacks` get the metrics of each chunk; one that
+    returns True ends the training after it. `watch` names the metrics beside the bar.
     """
     if early_stopping is not None and validate is None:
         raise ValueError("early stopping needs a validation")
@@ -156,77 +162,106 @@ def fit(
         raise ValueError("early stopping keeps states, whose memory `between` would use again")
     keep_programs()
     state, chunk = _firm(state), min(chunk, steps)
-    job = _Job(state, key, None if early_stopping is None else _no_best(state, validate))
-    done, metrics_file, history = 0, None, []
-    noted: dict[str, Any] | None = None
-    """What was done between chunks for the next one already."""
-    if saving is not None:
-        saving = replace(saving, config={**saving.config, "chunk": chunk})
-        metrics_file = MetricsFile(saving.folder / "metrics.jsonl")
-        if existing := list_checkpoints(saving.checkpoints):
-            found = load_checkpoint(existing[-1], job, config=saving.config)
-            job, done, noted = found.state, found.step, found.extra.get("noted")
-        elif saving.light is not None and (existing := list_checkpoints(saving.light_checkpoints)):
-            found = load_checkpoint(existing[-1], saving.light.take(state), config=saving.config)
-            job, done = replace(job, state=saving.light.put(state, found.state)), found.step
-            print(
-                f"{label}: going on from a light checkpoint at step {done}, not bit for bit", file=sys.stderr
-            )
-        metrics_file.rewind(done)
-        history = metrics_file.read()
-    saved_at, last_save, cost = done, time.monotonic(), 0.0
-
-    def save() -> None:
-        nonlocal saved_at, last_save, cost
-        began_saving = time.monotonic()
-        if saving is not None and done > saved_at:
-            extra = {} if noted is None else {"noted": noted}
-            save_checkpoint(
-                saving.checkpoints, job, step=done, config=saving.config, extra=extra, keep=saving.keep
-            )
-            if saving.light is not None:
-                part = saving.light.take(job.state)
-                save_checkpoint(saving.light_checkpoints, part, step=done, config=saving.config, keep=1)
-            saved_at, last_save, cost = done, time.monotonic(), time.monotonic() - began_saving
-
+    best = None if early_stopping is None else _no_best(state, validate)
+    keeper = _Keeper(saving, chunk, label)
+    job, done, noted = keeper.resume(_Job(state, key, best))
+    enough = False
     with progress(label, steps, unit="steps") as advance:
         advance(done)
         try:
-            while done < steps and not _enough(job.best, early_stopping):
+            while done < steps and not enough and not _stale(job.best, early_stopping):
                 length = min(chunk, steps - done)
                 began = time.monotonic()
                 if between is not None and noted is None:
                     with interrupted_later():  # the old state is gone before the new one is here
-                        state, found = jax.block_until_ready(_run_between((between, data), job.state))
-                        job = replace(job, state=state)
-                        noted = {name: plain(value) for name, value in found.items()}
-                        noted["between_seconds"] = time.monotonic() - began
+                        job, noted = _prepared(job, between, data)
                 moving, still = _parted(job.state, reads)
                 moved, means, bad_step, finite = _run_chunk(
                     step, moving, still, data, job.key, jnp.asarray(done), length, period, done % period
                 )
                 _guard(moved, means, int(bad_step), finite, done, saving)
-                following = eqx.combine(moved, still)
-                seconds = time.monotonic() - began
-                line = {"step": done + length, **(noted or {}), **means, "seconds": seconds}
-                best = job.best
+                following, best = eqx.combine(moved, still), job.best
+                line = {"step": done + length, **(noted or {}), **means, "seconds": time.monotonic() - began}
                 if validate is not None:
-                    checked = validate(following)
-                    line |= checked
+                    line |= (checked := validate(following))
                     if best is not None and early_stopping is not None:
                         best = _updated(best, following, checked["score"], early_stopping)
-                history.append({name: plain(value) for name, value in line.items()})
-                if metrics_file is not None:
-                    metrics_file.append(line)
                 job, done, noted = _Job(following, job.key, best), done + length, None
-                advance(length, note=_note(history[-1], watch))
-                if saving is not None and time.monotonic() - last_save >= saving.pause(cost):
-                    save()
+                written = keeper.note(line)
+                advance(length, note=_note(written, watch))
+                for callback in callbacks:  # each hears of every chunk, whatever another says
+                    enough |= callback(written) is True
+                keeper.save_in_time(job, done, noted)
         except KeyboardInterrupt:
-            save()
+            keeper.save(job, done, noted)
             raise
-    save()
-    return Fit(job.state if job.best is None else job.best.state, done, history)
+    keeper.save(job, done, noted)
+    return LoopResult(job.state if job.best is None else job.best.state, done, keeper.history)
+
+
+class _Keeper:
+    """What a job leaves on the way: its metrics, and checkpoints from time to time; or nothing."""
+
+    def __init__(self, saving: Saving | None, chunk: int, label: str) -> None:
+        self.history: list[dict[str, Any]] = []
+        self._label, self._saving, self._metrics = label, None, None
+        self._saved_at, self._last_save, self._cost = 0, time.monotonic(), 0.0
+        if saving is not None:
+            self._saving = replace(saving, config={**saving.config, "chunk": chunk})
+            self._metrics = MetricsFile(saving.folder / "metrics.jsonl")
+
+    def resume(self, job: _Job) -> tuple[_Job, int, dict[str, Any] | None]:
+        """The job as its newest checkpoint has it: its step, and what was done for the next chunk already."""
+        done, noted, saving = 0, None, self._saving
+        if saving is None or self._metrics is None:
+            return job, done, noted
+        if existing := list_checkpoints(saving.checkpoints):
+            found = load_checkpoint(existing[-1], job, config=saving.config)
+            job, done, noted = found.state, found.step, found.extra.get("noted")
+        elif saving.partial is not None and (existing := list_checkpoints(saving.light_checkpoints)):
+            found = load_checkpoint(existing[-1], saving.partial.take(job.state), config=saving.config)
+            job, done = replace(job, state=saving.partial.put(job.state, found.state)), found.step
+            print(
+                f"{self._label}: going on from a light checkpoint at step {done}, not bit for bit",
+                file=sys.stderr,
+            )
+        self._metrics.rewind(done)
+        self.history, self._saved_at = self._metrics.read(), done
+        return job, done, noted
+
+    def note(self, line: Mapping[str, Any]) -> dict[str, Any]:
+        """Keep the metrics of a chunk; as they are written down."""
+        self.history.append({name: plain(value) for name, value in line.items()})
+        if self._metrics is not None:
+            self._metrics.append(line)
+        return self.history[-1]
+
+    def save_in_time(self, job: _Job, done: int, noted: dict[str, Any] | None) -> None:
+        """Save if the last time is long enough ago."""
+        if self._saving is not None and time.monotonic() - self._last_save >= self._saving.pause(self._cost):
+            self.save(job, done, noted)
+
+    def save(self, job: _Job, done: int, noted: dict[str, Any] | None) -> None:
+        """Write a checkpoint, unless the newest one is of this step."""
+        saving, began = self._saving, time.monotonic()
+        if saving is None or done <= self._saved_at:
+            return
+        extra = {} if noted is None else {"noted": noted}
+        save_checkpoint(
+            saving.checkpoints, job, step=done, config=saving.config, extra=extra, keep=saving.keep
+        )
+        if saving.partial is not None:
+            part = saving.partial.take(job.state)
+            save_checkpoint(saving.light_checkpoints, part, step=done, config=saving.config, keep=1)
+        self._saved_at, self._last_save, self._cost = done, time.monotonic(), time.monotonic() - began
+
+
+def _prepared(job: _Job, between: Between, data: Any) -> tuple[_Job, dict[str, Any]]:
+    """The job after `between`, and what that noted."""
+    began = time.monotonic()
+    state, found = jax.block_until_ready(_run_between((between, data), job.state))
+    noted = {name: plain(value) for name, value in found.items()}
+    return replace(job, state=state), {**noted, "between_seconds": time.monotonic() - began}
 
 
 @eqx.filter_jit(donate="all-except-first")
@@ -362,7 +397,7 @@ def _updated(best: _Best, state: Any, score: Array, rule: EarlyStopping) -> _Bes
     )
 
 
-def _enough(best: _Best | None, rule: EarlyStopping | None) -> bool:
+def _stale(best: _Best | None, rule: EarlyStopping | None) -> bool:
     return best is not None and rule is not None and int(best.stale) >= rule.patience
 
 

@@ -1,0 +1,278 @@
+"""Training an algorithm: all seeds in one program, on the one training loop."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from mcetm.agents.agent import (
+    AgentState,
+    buffer_gigabytes,
+    experience,
+    learn,
+    make_agent,
+    over_seeds,
+    refresh,
+)
+from mcetm.agents.algorithm import Algorithm, ModelBased
+from mcetm.agents.bc import BC, fit_bc
+from mcetm.agents.learner import Learner
+from mcetm.agents.policy import Policy, numpy_policy
+from mcetm.data.normalize import Statistics
+from mcetm.data.transitions import Transitions
+from mcetm.dynamics.world import World
+from mcetm.envs.pool import Pool
+from mcetm.errors import UserError
+from mcetm.evaluation.returns import evaluate_policies
+from mcetm.nn.actor import Actor
+from mcetm.nn.members import take_members
+from mcetm.settings import Positive, settings
+from mcetm.tasks.registry import Task
+from mcetm.training import Callback, LoopResult, PartialState, Saving, train_loop
+from mcetm.training.batches import Batch
+from mcetm.training.loop import Between, Step
+
+# Networks, optimisers and random streams, without the imagined experience: a new generation refills that.
+_WITHOUT_EXPERIENCE = PartialState(
+    take=lambda agents: (agents.learner, agents.key, agents.model),
+    put=lambda agents, part: eqx.tree_at(
+        lambda a: (a.learner, a.key, a.model), agents, part, is_leaf=lambda x: x is None
+    ),
+)
+
+
+@settings
+class EvaluationSettings:
+    """How policies are evaluated in their environment, while they are trained and at the end."""
+
+    every: Positive = 10_000
+    """Updates between evaluations."""
+    episodes: Positive = 10
+    """Episodes of each seed's policy."""
+
+
+@dataclass(frozen=True)
+class Agent:
+    """What training an algorithm leaves: a policy for each seed, and all that was learned beside it."""
+
+    algorithm: Algorithm
+    actors: Actor
+    """Seeds on a leading axis."""
+    seeds: tuple[int, ...]
+    history: list[dict[str, Any]]
+    """Metrics, a line for each chunk of updates."""
+    learner: Learner | None = None
+    """Critics and all, seeds on a leading axis; None where nothing has a value."""
+    reward_scale: float = 1.0
+    """What the rewards were multiplied by, and so the values."""
+    worlds: tuple[World | None, ...] = ()
+    """What each seed imagined in at the end: its own where seeds change their models, the shared one else."""
+
+    @property
+    def policies(self) -> list[Policy]:
+        """The policy of each seed, in NumPy; it knows the world that it was trained in."""
+        worlds = self.worlds or (None,) * len(self.seeds)
+        return [
+            Policy(
+                numpy_policy(take_members(self.actors, i)),
+                {"algorithm": self.algorithm.label, "seed": seed},
+                world,
+            )
+            for i, (seed, world) in enumerate(zip(self.seeds, worlds, strict=True))
+        ]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """All that the training loop needs to train the seeds of an algorithm."""
+
+    algorithm: Algorithm
+    steps: int
+    agents: Callable[[Array], AgentState]
+    """Fresh agents of these seeds, on a leading axis."""
+    data: tuple[Batch, World | None]
+    step: Step
+    period: int
+    """How many kinds of update take turns."""
+    between: Between | None
+    """Imagines a new generation; None where nothing is imagined."""
+    reward_scale: float
+    chunk: int
+    """Updates between generations."""
+    world_of: Callable[[Any], World | None]
+    """The world that an agent with this model of its own imagines in."""
+
+    def train(self, agents: AgentState, *, steps: int | None = None, **more: Any) -> LoopResult:
+        """Train agents, for all the steps of the stage if not told otherwise."""
+        return train_loop(
+            self.step,
+            agents,
+            self.data,
+            steps=self.steps if steps is None else steps,
+            key=jax.random.key(0),
+            chunk=self.chunk,
+            period=self.period,
+            between=self.between,
+            reads=experience,
+            **more,
+        )
+
+
+def make_stage(
+    algorithm: Algorithm,
+    train: Transitions,
+    world: World | None,
+    bounds: tuple[Array, Array],
+    cloned: Actor | None = None,
+) -> Stage:
+    """Put an algorithm together; `cloned` holds the actors that its seeds begin with, if any."""
+    _check(algorithm, world)
+    algorithm = algorithm.on(train)
+    data, statistics = Batch.of(train), Statistics.of(train)
+    scale = algorithm.reward_scale(train)
+    data = eqx.tree_at(lambda batch: batch.reward, data, data.reward * scale)
+    imagining = cast(ModelBased, algorithm)
+    adversary = None if world is None else imagining.adversary
+    learner = eqx.filter_eval_shape(
+        lambda: algorithm.make_learner(statistics, *bounds, key=jax.random.key(0))
+    )
+
+    def make(seed: Array, actor: Actor | None) -> AgentState:
+        learner_key, agent_key = jax.random.split(jax.random.key(seed))
+        learner: Any = algorithm.make_learner(statistics, *bounds, key=learner_key)
+        if actor is not None:
+            learner = eqx.tree_at(lambda x: x.actor, learner, actor)
+        agent = make_agent(learner, world, data, algorithm, key=agent_key)
+        if adversary is None or world is None:
+            return agent
+        return replace(agent, model=adversary.begin(world.model))
+
+    def step(state: AgentState, data: Any, *, key: PRNGKeyArray, turn: int = 0) -> Any:
+        # Every agent has its own stream of random numbers.
+        return over_seeds(lambda a, d: learn(a, d, algorithm, turn=turn))(state, data)
+
+    def world_of(model: Any) -> World | None:
+        return world if adversary is None or world is None else adversary.world(model, world)
+
+    between = over_seeds(lambda agent, data: refresh(agent, data, imagining))
+    return Stage(
+        algorithm,
+        algorithm.updates,
+        lambda numbers: eqx.filter_vmap(make)(numbers, cloned),
+        (data, world),
+        step,
+        learner.period,
+        None if world is None else between,
+        scale,
+        1000 if world is None else imagining.rollout.every,
+        world_of,
+    )
+
+
+def fit_agent(
+    algorithm: Algorithm,
+    train: Transitions,
+    world: World | None = None,
+    *,
+    seeds: Sequence[int] = (0,),
+    task: Task | None = None,
+    evaluation: EvaluationSettings | None = None,
+    folder: Path | None = None,
+    callbacks: Sequence[Callback] = (),
+    label: str | None = None,
+) -> Agent:
+    """Train all seeds, or read them back from the folder; with a task they are evaluated on the way."""
+    seeds, bounds = tuple(seeds), action_bounds(train)
+    numbers = jnp.asarray(seeds, jnp.int32)
+    label = label or algorithm.label
+    evaluation = evaluation or EvaluationSettings()
+    if algorithm.clones_only:
+        actors, history = fit_bc(
+            train, *bounds, cast(BC, algorithm), seeds=numbers, folder=folder, callbacks=callbacks
+        )
+        return Agent(algorithm, actors, seeds, history)
+    cloned = None
+    if algorithm.cloning is not None:
+        stochastic = replace(algorithm.cloning, sampled=True)
+        place = None if folder is None else folder / "cloned"
+        cloned, _ = fit_bc(train, *bounds, stochastic, seeds=numbers, folder=place)
+    world = world if algorithm.model_based else None
+    stage = make_stage(algorithm, train, world, bounds, cloned)
+    setting = {"algorithm": asdict(stage.algorithm), "seeds": list(seeds), "data": train.checksum}
+    if world is not None:
+        shapes = eqx.filter_eval_shape(stage.agents, numbers)
+        _check_memory(buffer_gigabytes(shapes), cast(ModelBased, algorithm), label)
+    with Pool() as pool:
+        result = stage.train(
+            stage.agents(numbers),
+            validate=None if task is None else _returns(task, evaluation, stage.steps, len(seeds), pool),
+            saving=None if folder is None else Saving(folder, setting, partial=_WITHOUT_EXPERIENCE),
+            label=label,
+            watch=("q", "target", "return"),
+            callbacks=callbacks,
+        )
+    learner, model = result.state.learner, result.state.model
+    worlds = tuple(stage.world_of(take_members(model, i)) for i in range(len(seeds)))
+    return Agent(algorithm, learner.actor, seeds, result.history, learner, stage.reward_scale, worlds)
+
+
+def _check(algorithm: Algorithm, world: World | None) -> None:
+    if algorithm.model_based and world is None:
+        raise UserError(f"{algorithm.label} learns in a model of the world; give it one (world=).")
+    if algorithm.needs_energy and world is not None and not world.model.has_energy:
+        raise UserError(f"{algorithm.label} needs a model with energies, such as a standard ETM.")
+
+
+def _check_memory(gigabytes: float, algorithm: ModelBased, label: str) -> None:
+    """Say what the imagined experience takes, and refuse more than is allowed."""
+    print(f"{label}: imagined experience takes {gigabytes:.2f} GB", file=sys.stderr)
+    if gigabytes > algorithm.rollout.memory:
+        raise UserError(
+            f"The imagined experience would take {gigabytes:.1f} GB, and {algorithm.rollout.memory:g} GB are "
+            "allowed: lower algorithm.rollout.batch, algorithm.samples or the seeds, or raise "
+            "algorithm.rollout.memory."
+        )
+
+
+def _returns(
+    task: Task, evaluation: EvaluationSettings, steps: int, seeds: int, pool: Pool
+) -> Callable[[AgentState], dict[str, Array]]:
+    """Returns of every seed's policy, every so many updates."""
+
+    def validate(agents: AgentState) -> dict[str, Array]:
+        done = int(np.asarray(agents.learner.done).ravel()[0])
+        last = done >= steps
+        if done % evaluation.every and not last:
+            return {}
+        found = mean_returns(agents.learner.actor, task, evaluation.episodes, seeds, pool)
+        return {"return": jnp.asarray(found)}
+
+    return validate
+
+
+def mean_returns(
+    actors: Actor, task: Task, episodes: int, seeds: int, pool: Pool | None = None
+) -> list[float]:
+    """Mean return of each seed's deterministic policy; all meet the same starts."""
+    policies = [numpy_policy(take_members(actors, i)) for i in range(seeds)]
+    return [found.mean for found in evaluate_policies(task, policies, episodes=episodes, seed=7, pool=pool)]
+
+
+def action_bounds(log: Transitions) -> tuple[Any, Any]:
+    """Action bounds of the log, or of its actions where it does not say."""
+    seen_low, seen_high = log.action.min(axis=0), log.action.max(axis=0)
+    low = seen_low if log.metadata.action_low is None else np.asarray(log.metadata.action_low)
+    high = seen_high if log.metadata.action_high is None else np.asarray(log.metadata.action_high)
+    low, high = np.where(np.isfinite(low), low, seen_low), np.where(np.isfinite(high), high, seen_high)
+    # An action that never varies still needs some room for the policy's tanh.
+    room = np.where(high - low < 1e-6, 1e-3, 0.0)
+    return jnp.asarray(low - room, jnp.float32), jnp.asarray(high + room, jnp.float32)

@@ -1,0 +1,41 @@
+"""TD3+BC (Fujimoto and Gu, 2021) on the log alone; what learns is `agents/td3.py`."""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+from typing import Any, ClassVar, Literal, Self
+
+from jaxtyping import Array, Float
+
+from mcetm.agents.algorithm import Algorithm
+from mcetm.agents.learner import Learner
+from mcetm.agents.td3 import TD3
+from mcetm.data.normalize import Statistics
+from mcetm.settings import settings
+
+
+@settings
+class TD3BC(Algorithm):
+    """Plain targets, and an actor that stays near the log's actions."""
+
+    label: ClassVar[str] = "TD3+BC"
+
+    name: Literal["td3bc"] = "td3bc"
+    """Its name in files and on the command line."""
+    learner: TD3 = field(default_factory=TD3)
+    """A deterministic actor and two critics."""
+
+    def make_learner(
+        self, statistics: Statistics, low: Float[Array, " action"], high: Float[Array, " action"], *, key: Any
+    ) -> Learner:
+        """Fresh networks."""
+        return self.learner.init(statistics, low, high, key=key)
+
+    def with_steps(self, steps: int) -> Self:
+        """The same with another number of updates."""
+        return replace(self, learner=replace(self.learner, steps=steps))
+
+    @property
+    def updates(self) -> int:
+        """How many updates it makes."""
+        return self.learner.steps

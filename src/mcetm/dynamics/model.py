@@ -1,0 +1,245 @@
+"""The contract of every transition model: next states of each of its members, with energies or without.
+
+A model says how *one* (s, a) is treated: `draw`, and `means` and `spreads` where it knows better than samples
+do. What people call takes any leading batch axes, of JAX's or NumPy's arrays: `samples`, `predict`,
+`disagreement` and, where there is an energy, `energy`. Any model works under any algorithm.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
+
+from mcetm.data.transitions import Transitions
+from mcetm.errors import UserError
+
+
+class PartKeys(NamedTuple):
+    """A random key for each part of a world, all of one seed: a part is the same whoever trains it."""
+
+    regressor: PRNGKeyArray
+    reward: PRNGKeyArray
+    termination: PRNGKeyArray
+    autoencoder: PRNGKeyArray
+    model: PRNGKeyArray
+    calibration: PRNGKeyArray
+    held_out: PRNGKeyArray
+    support: PRNGKeyArray
+
+
+def part_keys(seed: int) -> PartKeys:
+    """The keys of a seed."""
+    key = jax.random.key(seed)
+    keys = jax.random.split(key, 6)
+    calibration, held_out = jax.random.split(keys[5])
+    return PartKeys(
+        keys[0], keys[1], keys[2], keys[3], keys[4], calibration, held_out, jax.random.fold_in(key, 6)
+    )
+
+
+Stages = Callable[[str], AbstractContextManager[None]]
+"""Called with the name of each part of a world, around its training."""
+
+
+def no_stages(name: str) -> AbstractContextManager[None]:
+    """Nothing is done around a part."""
+    return nullcontext()
+
+
+_ENOUGH = 8
+"""Samples of a member from which its mean and its spread are estimated, where the model knows neither."""
+
+
+class Samples(eqx.Module):
+    """N next states of each of M members for each (s, a), and the member's energy at each if it has one."""
+
+    next_obs: Float[Array, "*batch members samples obs"]
+    energy: Float[Array, "*batch members samples"] | None = None
+
+    @property
+    def aleatoric(self) -> Float[Array, "*batch obs"]:
+        """Variance within a member, averaged over members: what noise the world has."""
+        return self.next_obs.var(axis=-2).mean(axis=-2)
+
+    @property
+    def epistemic(self) -> Float[Array, "*batch obs"]:
+        """Variance between the members' means: what the models do not agree on."""
+        return self.next_obs.mean(axis=-2).var(axis=-2)
+
+    @property
+    def deviation(self) -> Float[Array, "*batch"]:
+        """How far the mean of the member that is farthest off lies from the mean of all."""
+        means = self.next_obs.mean(axis=-2)
+        return jnp.linalg.norm(means - means.mean(axis=-2, keepdims=True), axis=-1).max(axis=-1)
+
+    @property
+    def member_spread(self) -> Float[Array, "*batch"]:
+        """The spread over members of one sample each."""
+        return jnp.linalg.norm(self.next_obs[..., 0, :].std(axis=-2), axis=-1)
+
+
+class ModelSettings:
+    """What a transition model is trained with; `fit` trains it."""
+
+    has_energy: ClassVar[bool] = False
+    """Whether the trained model gives transitions an energy."""
+
+    def fit(self, train: Transitions, **more: Any) -> TransitionModel:
+        """The trained model.
+
+        It is called with `holdout`, the held-out episodes; `seed`; `folder`, where checkpoints go, or None;
+        and `stages`, a context manager to put around each part.
+        """
+        raise NotImplementedError
+
+    @staticmethod
+    def reference(model: Any) -> str:
+        """The name of a model's settings in files: its own, or `module:Class` for those of a user."""
+        kind = type(model)
+        field = getattr(kind, "__pydantic_fields__", {}).get("name")
+        return f"{kind.__module__}:{kind.__qualname__}" if field is None else field.default
+
+
+class TransitionModel(eqx.Module):
+    """p(s' | s, a), as M members know it."""
+
+    has_energy: ClassVar[bool] = False
+    """Whether samples come with energies."""
+    has_density: ClassVar[bool] = False
+    """Whether members know the density of a next state."""
+
+    @property
+    @abc.abstractmethod
+    def num_members(self) -> int:
+        """M: how many members draw."""
+
+    @abc.abstractmethod
+    def draw(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray
+    ) -> Samples:
+        """`count` next states of every member for one (s, a)."""
+
+    def fit(self, train: Transitions, **more: Any) -> TransitionModel:
+        """The model itself: one that needs no training can stand where settings do."""
+        return self
+
+    def means(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
+    ) -> Float[Array, "members obs"]:
+        """Each member's own point prediction for one (s, a)."""
+        return self.draw(obs, action, _ENOUGH, key=key).next_obs.mean(axis=1)
+
+    def spreads(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
+    ) -> Float[Array, "members obs"]:
+        """The standard deviation that each member expects for one (s, a)."""
+        return self.draw(obs, action, _ENOUGH, key=key).next_obs.std(axis=1, ddof=1)
+
+    def apart(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
+    ) -> Float[Array, ""]:
+        """The largest distance between two members' predictions, for one (s, a); 0 for a single member."""
+        return farthest(self.means(obs, action, key=key))
+
+    def samples(
+        self, obs: ArrayLike, action: ArrayLike, count: int, *, key: PRNGKeyArray | None = None
+    ) -> Samples:
+        """`count` next states of every member, for any leading batch axes."""
+        return over_batch(_draw, self, (obs, action), count, key=key)
+
+    def predict(
+        self, obs: ArrayLike, action: ArrayLike, *, key: PRNGKeyArray | None = None
+    ) -> Float[Array, "*batch obs"]:
+        """A point prediction, the mean of the members', for any leading batch axes."""
+        return over_batch(_predict, self, (obs, action), key=key)
+
+    def disagreement(
+        self, obs: ArrayLike, action: ArrayLike, *, key: PRNGKeyArray | None = None
+    ) -> Float[Array, "*batch"]:
+        """How far apart the two most distant predictions of members lie, for any leading batch axes."""
+        return over_batch(_apart, self, (obs, action), key=key)
+
+
+class EnergyModel(TransitionModel):
+    """A transition model whose members give every transition an energy: p(s' | s, a) ∝ exp(−E(s, a, s'))."""
+
+    has_energy: ClassVar[bool] = True
+
+    @abc.abstractmethod
+    def energies(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
+    ) -> Float[Array, " members"]:
+        """The energy of one transition under each member."""
+
+    def energy(
+        self, obs: ArrayLike, action: ArrayLike, next_obs: ArrayLike
+    ) -> Float[Array, "*batch members"]:
+        """The energy of transitions under each member, for any leading batch axes."""
+        return over_batch(_energies, self, (obs, action, next_obs))
+
+
+def farthest(means: Float[Array, "members obs"]) -> Float[Array, ""]:
+    """The largest distance between two rows."""
+    # The tiny constant keeps the root differentiable where a mean is compared with itself.
+    return jnp.sqrt(((means[:, None] - means) ** 2).sum(axis=-1) + 1e-12).max()
+
+
+def _draw(model: TransitionModel, obs: Array, action: Array, count: int, *, key: PRNGKeyArray) -> Samples:
+    return model.draw(obs, action, count, key=key)
+
+
+def _predict(model: TransitionModel, obs: Array, action: Array, *, key: PRNGKeyArray) -> Array:
+    return model.means(obs, action, key=key).mean(axis=0)
+
+
+def _apart(model: TransitionModel, obs: Array, action: Array, *, key: PRNGKeyArray) -> Array:
+    return model.apart(obs, action, key=key)
+
+
+def _energies(model: EnergyModel, obs: Array, action: Array, next_obs: Array, *, key: PRNGKeyArray) -> Array:
+    return model.energies(obs, action, next_obs)
+
+
+def over_batch(
+    one: Any, model: Any, arrays: tuple[ArrayLike, ...], *more: Any, key: PRNGKeyArray | None = None
+) -> Any:
+    """What a function of one example gives for any leading axes; each row has a key of its own."""
+    key = jax.random.key(0) if key is None else key
+    columns = [jnp.asarray(array, jnp.float32) for array in arrays]
+    if any(column.ndim == 0 for column in columns):
+        raise UserError("States and actions are vectors, here one is a single number.")
+    try:
+        lead = jnp.broadcast_shapes(*(column.shape[:-1] for column in columns))
+    except ValueError:
+        shapes = ", ".join(str(column.shape) for column in columns)
+        raise UserError(f"States and actions must have the same batch axes, and have {shapes}.") from None
+    if not lead:
+        return one(model, *columns, *more, key=key)
+    wide = [jnp.broadcast_to(column, (*lead, column.shape[-1])) for column in columns]
+    rows = [column.reshape(-1, column.shape[-1]) for column in wide]
+    found = _over_rows(one, model, rows, more, key)
+    return jax.tree_util.tree_map(lambda leaf: leaf.reshape(*lead, *leaf.shape[1:]), found)
+
+
+def batched(one: Callable[..., Any]) -> Callable[..., Any]:
+    """A method for one (s, a) as one for any leading batch axes, with key 0 where none is given."""
+
+    @functools.wraps(one)
+    def method(self: Any, obs: ArrayLike, action: ArrayLike, *more: Any, key: Any = None) -> Any:
+        return over_batch(one, self, (obs, action), *more, key=key)
+
+    return method
+
+
+@eqx.filter_jit
+def _over_rows(one: Any, model: Any, rows: list[Array], more: tuple[Any, ...], key: PRNGKeyArray) -> Any:
+    keys = jax.random.split(key, len(rows[0]))
+    return jax.vmap(lambda row, k: one(model, *row, *more, key=k))(rows, keys)
