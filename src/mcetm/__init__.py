@@ -9,35 +9,108 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mcetm.agents.policy import load_policy
+    from mcetm.agents import (
+        BC,
+        COMBO,
+        CQL,
+        EDAC,
+        EMPO,
+        IQL,
+        MCETM,
+        MOBILE,
+        MOPO,
+        RAMBO,
+        SAC,
+        TD3,
+        TD3BC,
+        Agent,
+        MOReL,
+        Policy,
+        Trust,
+        load_policy,
+    )  # fmt: skip
     from mcetm.data import Card, DataError, Metadata, Normalizer, Statistics, Transitions, make_card
+    from mcetm.dynamics import (
+        AnchoredETM,
+        EnergyModel,
+        ManifoldETM,
+        Samples,
+        StandardETM,
+        TransitionModel,
+        TrustRegion,
+        World,
+        WorldSettings,
+    )  # fmt: skip
     from mcetm.envs import collect, load_dataset
     from mcetm.errors import UserError
+    from mcetm.evaluation.returns import Evaluation, Evaluations, evaluate
+    from mcetm.pipeline.fit import fit
+    from mcetm.pipeline.presets import make_config as preset
     from mcetm.tasks import ReferenceScores, Task, get_task, read_policy, register_task
 
 _HOMES = {
-    "agents.policy": ("load_policy",),
+    "agents": (
+        *("BC", "COMBO", "CQL", "EDAC", "EMPO", "IQL", "MCETM", "MOBILE", "MOPO", "MOReL", "RAMBO", "SAC"),
+        *("TD3", "TD3BC", "Agent", "Policy", "Trust", "load_policy"),
+    ),
     "data": ("Card", "DataError", "Metadata", "Normalizer", "Statistics", "Transitions", "make_card"),
+    "dynamics": (
+        *("AnchoredETM", "EnergyModel", "ManifoldETM", "Samples", "StandardETM", "TransitionModel"),
+        *("TrustRegion", "World", "WorldSettings"),
+    ),
     "envs": ("collect", "load_dataset"),
     "errors": ("UserError",),
+    "evaluation.returns": ("Evaluation", "Evaluations", "evaluate"),
+    "pipeline.fit": ("fit",),
     "tasks": ("ReferenceScores", "Task", "get_task", "read_policy", "register_task"),
 }
 
 __all__ = [
+    "BC",
+    "COMBO",
+    "CQL",
+    "EDAC",
+    "EMPO",
+    "IQL",
+    "MCETM",
+    "MOBILE",
+    "MOPO",
+    "RAMBO",
+    "SAC",
+    "TD3",
+    "TD3BC",
+    "Agent",
+    "AnchoredETM",
     "Card",
     "DataError",
+    "EnergyModel",
+    "Evaluation",
+    "Evaluations",
+    "MOReL",
+    "ManifoldETM",
     "Metadata",
     "Normalizer",
+    "Policy",
     "ReferenceScores",
+    "Samples",
+    "StandardETM",
     "Statistics",
     "Task",
+    "TransitionModel",
     "Transitions",
+    "Trust",
+    "TrustRegion",
     "UserError",
+    "World",
+    "WorldSettings",
     "collect",
+    "evaluate",
+    "fit",
     "get_task",
     "load_dataset",
     "load_policy",
     "make_card",
+    "preset",
     "read_policy",
     "register_task",
 ]
@@ -48,6 +121,10 @@ def __getattr__(name: str) -> Any:
         from mcetm.versions import version_of
 
         return version_of("mcetm")
+    if name == "preset":
+        from mcetm.pipeline.presets import make_config
+
+        return make_config
     for home, names in _HOMES.items():
         if name in names:
             return getattr(importlib.import_module(f"mcetm.{home}"), name)

@@ -10,7 +10,8 @@ import dataclasses
 import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, TypeVar, dataclass_transform
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
@@ -85,6 +86,8 @@ def _fields_at(kind: Any, path: Sequence[Any]) -> list[str]:
     """Names of the settings below a path, as far as the types tell."""
     for part in path:
         kind = next((f.type for f in fields_of(kind) if f.name == part), None)
+        options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+        kind = next((option for option in options if dataclasses.is_dataclass(option)), None)
     return [field.name for field in fields_of(kind)]
 
 
@@ -96,10 +99,56 @@ class Setting:
     type: Any
     default: Any
     text: str
+    """Its docstring."""
+    range: str
+    """Which values it can have."""
 
 
 def fields_of(kind: Any) -> Iterator[Setting]:
     """The settings of a class in order, with their docstrings; nothing for what is not one."""
     for name, info in getattr(kind, "__pydantic_fields__", {}).items():
         default = info.get_default(call_default_factory=True)
-        yield Setting(name, info.annotation, default, info.description or "")
+        # A subclass does not inherit docstrings below fields, only the fields.
+        texts = (getattr(base, "__pydantic_fields__", {}).get(name) for base in kind.__mro__)
+        text = next((found.description for found in texts if found and found.description), "")
+        text = " ".join(text.split())
+        yield Setting(name, info.annotation, default, text, _range(info.annotation, info.metadata))
+
+
+def rows_of(found: Any, place: str = "", skip: Sequence[str] = ()) -> list[tuple[str, str, str, str]]:
+    """Path, value, range and docstring of every setting, those of parts below them."""
+    rows = []
+    for setting in fields_of(type(found)):
+        if setting.name in skip:
+            continue
+        path = f"{place}.{setting.name}" if place else setting.name
+        value = getattr(found, setting.name)
+        if dataclasses.is_dataclass(value):
+            rows.extend(rows_of(value, path))
+        else:
+            rows.append((path, json.dumps(value), setting.range, setting.text))
+    return rows
+
+
+def _range(kind: Any, metadata: Sequence[Any] = ()) -> str:
+    """The values of a type in a few characters."""
+    if get_origin(kind) is Annotated:
+        kind, *more = get_args(kind)
+        return _range(kind, [part for item in more for part in getattr(item, "metadata", [item])])
+    if get_origin(kind) is Literal:
+        return ", ".join(str(choice) for choice in get_args(kind))
+    if get_origin(kind) in (Union, UnionType):
+        return " or ".join(_range(option, metadata) for option in get_args(kind))
+    if get_origin(kind) is tuple:
+        return "list of " + _range(get_args(kind)[0])
+    name = {bool: "true, false", int: "whole number", float: "number", str: "text", NoneType: "null"}.get(
+        kind
+    )
+    signs = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
+    bounds = [
+        f"{sign} {getattr(item, bound):g}"
+        for item in metadata
+        for bound, sign in signs.items()
+        if hasattr(item, bound) and getattr(item, bound) < 2**31 - 10_001
+    ]
+    return " ".join([name or getattr(kind, "__name__", str(kind)), *bounds])

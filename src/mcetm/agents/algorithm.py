@@ -8,7 +8,7 @@ is taught (`target`), what it looks at in an imagined step (`view`), and what is
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -25,6 +25,7 @@ from mcetm.training.batches import Batch
 
 if TYPE_CHECKING:
     from mcetm.agents.bc import BC
+    from mcetm.agents.fit import Agent
     from mcetm.agents.rambo import Adversarial
 
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 class Algorithm:
     """What all have in common."""
 
+    trains_agents: ClassVar[bool] = True
     label: ClassVar[str] = "algorithm"
     """How tables and figures call it."""
     model_based: ClassVar[bool] = False
@@ -44,6 +46,12 @@ class Algorithm:
     clones_only: ClassVar[bool] = False
     """Whether it only clones the log's actions."""
 
+    def fit(self, train: Transitions, **more: Any) -> Agent:
+        """The trained agent; see `mcetm.agents.fit_agent` for what it takes."""
+        from mcetm.agents.fit import fit_agent
+
+        return fit_agent(self, train, **more)
+
     @property
     def cloning(self) -> BC | None:
         """How actors are cloned from the log before they learn, where they are."""
@@ -55,11 +63,11 @@ class Algorithm:
         """A fresh learner."""
         raise TypeError(f"{type(self).__name__} has no learner")
 
-    def on(self, log: Transitions) -> Self:
+    def on(self, log: Transitions) -> Algorithm:
         """The same with what it takes from a log."""
         return self
 
-    def with_steps(self, steps: int) -> Self:
+    def with_steps(self, steps: int) -> Algorithm:
         """The same with another number of updates."""
         return replace(self, steps=steps)
 
@@ -105,7 +113,7 @@ class OnSAC(Algorithm):
         """Fresh networks."""
         return self.learner.init(statistics, low, high, regulariser=self.regulariser, key=key)
 
-    def with_steps(self, steps: int) -> Self:
+    def with_steps(self, steps: int) -> Algorithm:
         """The same with another number of updates."""
         return replace(self, learner=replace(self.learner, steps=steps))
 
@@ -144,7 +152,7 @@ class WithFloor(ModelBased):
     value_floor: Number | None = None
     """The least target; None estimates it from the log's rewards."""
 
-    def on(self, log: Transitions) -> Self:
+    def on(self, log: Transitions) -> Algorithm:
         """With the floor of this log."""
         if self.value_floor is not None:
             return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 from jaxtyping import Array, Float
 
@@ -31,7 +31,7 @@ class TD3BC(Algorithm):
         """Fresh networks."""
         return self.learner.init(statistics, low, high, key=key)
 
-    def with_steps(self, steps: int) -> Self:
+    def with_steps(self, steps: int) -> Algorithm:
         """The same with another number of updates."""
         return replace(self, learner=replace(self.learner, steps=steps))
 

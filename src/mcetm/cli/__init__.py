@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 from mcetm.cli.bench import Bench
 from mcetm.cli.compare import Compare
 from mcetm.cli.data import Data
+from mcetm.cli.settings import ListSettings
 from mcetm.cli.study import Study
 from mcetm.cli.train import Evaluate, Train
 from mcetm.errors import UserError
@@ -89,6 +90,7 @@ def _run(arguments: list[str]) -> int:
             "train": Train,
             "evaluate": Evaluate,
             "compare": Compare,
+            "settings": ListSettings,
             "study": Study,
             "bench": Bench,
         },

@@ -8,7 +8,9 @@ fixed skip, in and out scales that keep its inputs and targets at spread 1 for e
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -25,10 +27,10 @@ from mcetm.data.transitions import Transitions
 from mcetm.dynamics.model import ModelSettings, Samples, Stages, TransitionModel, no_stages, part_keys
 from mcetm.files import Folders
 from mcetm.nn.members import member_count, member_keys, take_members
-from mcetm.nn.mlp import MLP, Activation
+from mcetm.nn.mlp import MLP, Activation, NetworkFactory
 from mcetm.nn.scaling import InputScaling, Scaling
 from mcetm.settings import Number, Positive, Rate, Share, settings
-from mcetm.training import Saving, over_members, train_loop
+from mcetm.training import Callback, Saving, over_members, train_loop
 from mcetm.training.batches import Batch
 from mcetm.training.optimise import begin, descend
 
@@ -78,32 +80,42 @@ class DiffusionConfig(ModelSettings):
         holdout: Transitions,
         seed: int = 0,
         folder: Path | Folders | None = None,
+        callbacks: Sequence[Callback] = (),
+        network: NetworkFactory | None = None,
         stages: Stages = no_stages,
     ) -> DiffusionEnsemble:
         """Train, or read back what the folder has."""
         place = None if folder is None else folder / "diffusion"
         with stages("diffusion"):
-            return fit_diffusion(train, self, key=part_keys(seed).model, folder=place)[0]
+            return fit_diffusion(
+                train,
+                self,
+                key=part_keys(seed).model,
+                folder=place,
+                callbacks=callbacks,
+                network=network,
+            )[0]
 
 
 class Diffusion(eqx.Module):
     """One member: a denoiser of scaled changes, and its sampler."""
 
-    network: MLP
+    network: Callable[[Array], Array]
     inputs: InputScaling
     change_scale: Scaling
     config: DiffusionConfig = eqx.field(static=True)
 
-    def __init__(self, config: DiffusionConfig, statistics: Statistics, *, key: PRNGKeyArray) -> None:
+    def __init__(
+        self,
+        config: DiffusionConfig,
+        statistics: Statistics,
+        *,
+        network: NetworkFactory | None = None,
+        key: PRNGKeyArray,
+    ) -> None:
         obs_dim, action_dim = len(statistics.obs.mean), len(statistics.action.mean)
-        self.network = MLP(
-            2 * obs_dim + action_dim + 2 * _WAVES,
-            obs_dim,
-            width=config.width,
-            depth=config.depth,
-            activation=config.activation,
-            key=key,
-        )
+        make = network or partial(MLP, width=config.width, depth=config.depth, activation=config.activation)
+        self.network = make(2 * obs_dim + action_dim + 2 * _WAVES, obs_dim, key=key)
         self.inputs = InputScaling.of(statistics.obs, statistics.action)
         self.change_scale = Scaling.of(statistics.change)
         self.config = config
@@ -216,6 +228,8 @@ def fit_diffusion(
     *,
     key: PRNGKeyArray,
     folder: Path | None = None,
+    callbacks: Sequence[Callback] = (),
+    network: NetworkFactory | None = None,
     chunk: int = 1000,
 ) -> tuple[DiffusionEnsemble, list[dict[str, Any]]]:
     """Train; the model of averaged weights, and the metrics of its training."""
@@ -225,7 +239,7 @@ def fit_diffusion(
     optimiser = optax.adam(optax.cosine_decay_schedule(config.learning_rate, config.steps))
 
     def make(member_key: PRNGKeyArray) -> Any:
-        member = Diffusion(config, statistics, key=member_key)
+        member = Diffusion(config, statistics, network=network, key=member_key)
         return member, member, begin(optimiser, member), jnp.zeros(())
 
     def step(state: Any, data: Batch, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
@@ -254,6 +268,7 @@ def fit_diffusion(
         key=fit_key,
         chunk=chunk,
         saving=None if folder is None else Saving(folder, {**asdict(config), "data": train.checksum}),
+        callbacks=callbacks,
         label="diffusion model",
     )
     return DiffusionEnsemble(result.state[0]), result.history

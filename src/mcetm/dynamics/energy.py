@@ -7,6 +7,8 @@ which a plain energy trained with InfoNCE cannot promise.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
@@ -17,7 +19,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from mcetm.data.normalize import Statistics
 from mcetm.dynamics.gaussian import Gaussian
 from mcetm.dynamics.space import Space
-from mcetm.nn.mlp import MLP, Activation
+from mcetm.nn.mlp import MLP, Activation, NetworkFactory
 from mcetm.nn.scaling import InputScaling, frozen
 
 
@@ -56,7 +58,7 @@ class PlainEnergy(eqx.Module):
     candidates of a row, so that the same time sees many more rows.
     """
 
-    network: MLP
+    network: Callable[[Array], Array]
     inputs: InputScaling
     space: Space
     trunk: MLP | None
@@ -70,6 +72,7 @@ class PlainEnergy(eqx.Module):
         depth: int = 4,
         activation: Activation = "relu",
         trunk: int = 0,
+        network: NetworkFactory | None = None,
         key: PRNGKeyArray,
     ) -> None:
         obs_dim, action_dim = len(statistics.obs.mean), len(statistics.action.mean)
@@ -79,7 +82,8 @@ class PlainEnergy(eqx.Module):
             key, trunk_key = jax.random.split(key)
             self.trunk = MLP(pair_dim, width, depth=trunk - 1, key=trunk_key, **sizes)
             pair_dim = width
-        self.network = MLP(pair_dim + obs_dim, 1, depth=depth, key=key, **sizes)
+        make = network or partial(MLP, depth=depth, **sizes)
+        self.network = make(pair_dim + obs_dim, 1, key=key)
         self.inputs = InputScaling.of(statistics.obs, statistics.action)
         self.space = space
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -41,10 +41,10 @@ from mcetm.dynamics.support import SupportConfig, fit_support
 from mcetm.errors import UserError
 from mcetm.files import Folders
 from mcetm.nn.members import take_members
-from mcetm.nn.mlp import Activation
+from mcetm.nn.mlp import Activation, NetworkFactory
 from mcetm.nn.scaling import frozen
 from mcetm.settings import NonNegative, Positive, Rate, Switch, Weight, settings
-from mcetm.training import Saving, over_members, train_loop
+from mcetm.training import Callback, Saving, over_members, train_loop
 from mcetm.training.batches import Batch
 from mcetm.training.optimise import Schedule, adam, begin, descend
 
@@ -150,6 +150,8 @@ class _ETM(EnergyConfig, ModelSettings):
         holdout: Transitions,
         seed: int = 0,
         folder: Path | Folders | None = None,
+        callbacks: Sequence[Callback] = (),
+        network: NetworkFactory | None = None,
         stages: Stages = no_stages,
     ) -> EnergyEnsemble:
         """Train everything, or read back what the folder has."""
@@ -176,6 +178,8 @@ class _ETM(EnergyConfig, ModelSettings):
                 inference=inference,
                 key=keys.model,
                 folder=place("energy"),
+                callbacks=callbacks,
+                network=network,
             )
         if self.support is not None:
             with stages("support"):
@@ -287,6 +291,8 @@ def fit_energy(
     inference: InferenceConfig | None = None,
     key: PRNGKeyArray,
     folder: Path | None = None,
+    callbacks: Sequence[Callback] = (),
+    network: NetworkFactory | None = None,
     chunk: int = 1000,
     validate: Callable[[EnergyEnsemble], dict[str, Array]] | None = None,
 ) -> tuple[EnergyEnsemble, list[dict[str, Any]]]:
@@ -297,6 +303,8 @@ def fit_energy(
     """
     config = config or EnergyConfig()
     _check(config, autoencoder, regressor)
+    if network is not None and config.kind == "anchored":
+        raise UserError("An anchored energy begins as zero, which a network of your own cannot; use another.")
     statistics, space = Statistics.of(train), Space.of(train, config.variable)
     init_key, fit_key = jax.random.split(key)
     optimiser = adam(config.learning_rate, config.schedule, config.steps)
@@ -311,7 +319,9 @@ def fit_energy(
         if config.kind == "anchored":
             energy = AnchoredEnergy(anchor, key=member_key, **sizes)
         else:
-            energy = PlainEnergy(statistics, space, trunk=config.trunk, key=member_key, **sizes)
+            energy = PlainEnergy(
+                statistics, space, trunk=config.trunk, network=network, key=member_key, **sizes
+            )
         return energy, begin(optimiser, energy)
 
     keys = jax.random.split(init_key, config.members)
@@ -358,6 +368,7 @@ def fit_energy(
         saving=None if folder is None else Saving(folder, {**asdict(config), "data": train.checksum}),
         label=f"{config.kind} energy, {config.negatives} negatives",
         watch=("loss", "accuracy"),
+        callbacks=callbacks,
     )
     return assemble(result.state), result.history
 

@@ -7,9 +7,11 @@ lets noisy dimensions starve the others; β = 1 weighs errors like plain regress
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import equinox as eqx
 import jax
@@ -29,10 +31,10 @@ from mcetm.dynamics.model import (
 )
 from mcetm.files import Folders
 from mcetm.nn.members import member_keys, take_members
-from mcetm.nn.mlp import MLP, Activation
+from mcetm.nn.mlp import MLP, Activation, NetworkFactory
 from mcetm.nn.scaling import InputScaling, Scaling
 from mcetm.settings import Positive, Rate, Share, Switch, Weight, settings
-from mcetm.training import EarlyStopping, Saving, over_members, train_loop
+from mcetm.training import Callback, EarlyStopping, Saving, over_members, train_loop
 from mcetm.training.batches import Batch
 from mcetm.training.optimise import Schedule, adam, begin, descend
 
@@ -89,12 +91,22 @@ class GaussianConfig(ModelSettings):
         holdout: Transitions,
         seed: int = 0,
         folder: Path | Folders | None = None,
+        callbacks: Sequence[Callback] = (),
+        network: NetworkFactory | None = None,
         stages: Stages = no_stages,
     ) -> GaussianEnsemble:
         """Train, or read back what the folder has."""
         place = None if folder is None else folder / "regressor"
         with stages("regressor"):
-            return fit_gaussian(train, holdout, self, key=part_keys(seed).regressor, folder=place)[0]
+            return fit_gaussian(
+                train,
+                holdout,
+                self,
+                key=part_keys(seed).regressor,
+                folder=place,
+                callbacks=callbacks,
+                network=network,
+            )[0]
 
 
 SMALL_ENSEMBLE = GaussianConfig(members=4, elites=3, width=64, depth=2, steps=3000, batch_size=256)
@@ -116,23 +128,29 @@ KIT = GaussianConfig(
 class Gaussian(eqx.Module):
     """One member: p(s' | s, a) = N(s + change(s, a), spread(s, a)²), one example at a time, in raw units."""
 
-    network: MLP
+    network: Callable[[Array], Array]
     max_log_variance: Float[Array, " obs"]
     min_log_variance: Float[Array, " obs"]
     inputs: InputScaling
     change_scale: Scaling
 
-    def __init__(self, config: GaussianConfig, statistics: Statistics, *, key: PRNGKeyArray) -> None:
+    def __init__(
+        self,
+        config: GaussianConfig,
+        statistics: Statistics,
+        *,
+        network: NetworkFactory | None = None,
+        key: PRNGKeyArray,
+    ) -> None:
         obs_dim, action_dim = len(statistics.obs.mean), len(statistics.action.mean)
-        self.network = MLP(
-            obs_dim + action_dim,
-            2 * obs_dim,
+        make = network or partial(
+            MLP,
             width=config.width,
             depth=config.depth,
             activation=config.activation,
             initialisation="truncated-normal",
-            key=key,
         )
+        self.network = make(obs_dim + action_dim, 2 * obs_dim, key=key)
         self.max_log_variance = jnp.full(obs_dim, 0.5)
         self.min_log_variance = jnp.full(obs_dim, -10.0)
         self.inputs = InputScaling.of(statistics.obs, statistics.action)
@@ -266,6 +284,8 @@ def fit_gaussian(
     *,
     key: PRNGKeyArray,
     folder: Path | None = None,
+    callbacks: Sequence[Callback] = (),
+    network: NetworkFactory | None = None,
 ) -> tuple[GaussianEnsemble, list[dict[str, Any]]]:
     """Train an ensemble; the result and the metrics of its training."""
     config = config or GaussianConfig()
@@ -274,7 +294,7 @@ def fit_gaussian(
     optimiser = adam(config.learning_rate, config.schedule, config.steps)
 
     def make(member_key: PRNGKeyArray) -> Any:
-        member = Gaussian(config, statistics, key=member_key)
+        member = Gaussian(config, statistics, network=network, key=member_key)
         return member, begin(optimiser, member)
 
     state = eqx.filter_vmap(make)(jax.random.split(init_key, config.members))
@@ -307,6 +327,7 @@ def fit_gaussian(
         validate=validate,
         early_stopping=config.early_stopping,
         saving=saving,
+        callbacks=callbacks,
         label="Gaussian ensemble",
     )
     score = validate(result.state)["score"]
@@ -319,9 +340,10 @@ def _mean_loss(member: Gaussian, batch: Batch, config: GaussianConfig) -> tuple[
             row, beta=config.beta, bound_weight=config.bound_weight, squared=config.squared
         )
     )(batch)
+    layers = cast(MLP, member.network).layers if config.weight_decay else ()
     decay = sum(
         0.5 * decay * (layer.weight**2).sum()
-        for decay, layer in zip(config.weight_decay, member.network.layers, strict=False)
+        for decay, layer in zip(config.weight_decay, layers, strict=False)
     )
     return losses.mean() + decay, errors.mean()
 

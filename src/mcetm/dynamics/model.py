@@ -89,6 +89,7 @@ class Samples(eqx.Module):
 class ModelSettings:
     """What a transition model is trained with; `fit` trains it."""
 
+    trains_agents: ClassVar[bool] = False
     has_energy: ClassVar[bool] = False
     """Whether the trained model gives transitions an energy."""
 
@@ -111,6 +112,7 @@ class ModelSettings:
 class TransitionModel(eqx.Module):
     """p(s' | s, a), as M members know it."""
 
+    trains_agents: ClassVar[bool] = False
     has_energy: ClassVar[bool] = False
     """Whether samples come with energies."""
     has_density: ClassVar[bool] = False

@@ -32,7 +32,7 @@ class WorldSettings:
     """The networks that predict rewards and, where they are learned, terminations."""
     termination: Literal["auto", "learned", "none"] = "auto"
     """auto: the task's own rule; without a task learned, if the log has terminations."""
-    calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
+    calibration: CalibrationConfig = field(default_factory=lambda: CalibrationConfig(quantile=0.999))
     """How the limits of the trust region are found."""
 
 

@@ -12,7 +12,7 @@ from mcetm.envs.pool import Pool
 from mcetm.envs.simulate import Block
 from mcetm.errors import UserError
 from mcetm.tasks.policy import BehaviourPolicy
-from mcetm.tasks.registry import Task
+from mcetm.tasks.registry import Task, get_task
 
 Rows = dict[str, np.ndarray]
 
@@ -132,3 +132,59 @@ def _check_fit(task: Task, policy: BehaviourPolicy) -> None:
             raise UserError(
                 f"The policy has {what} of width {own}, and those of '{task.name}' have {wanted}."
             )
+
+
+@dataclass(frozen=True)
+class Evaluations:
+    """Of several policies on one task, which met the same starts."""
+
+    of_policies: tuple[Evaluation, ...]
+
+    @property
+    def means(self) -> np.ndarray:
+        """Mean return of each policy."""
+        return np.array([found.mean for found in self.of_policies])
+
+    @property
+    def mean(self) -> float:
+        """Mean over policies of their mean returns."""
+        return float(self.means.mean())
+
+    @property
+    def std(self) -> float | None:
+        """Spread over policies; None for a single one."""
+        return float(self.means.std(ddof=1)) if len(self.means) > 1 else None
+
+    @property
+    def score(self) -> float | None:
+        """Normalised mean return, where the task has references."""
+        scores = self.of_policies[0].task.scores
+        return None if scores is None else float(scores.normalize(self.mean))
+
+    def __str__(self) -> str:
+        spread = "" if self.std is None else f" ± {self.std:,.4g} over {len(self.means)} policies"
+        score = "" if self.score is None else f", score {self.score:.1f}"
+        task, episodes = self.of_policies[0].task.name, len(self.of_policies[0].returns)
+        return f"{task}: return {self.mean:,.4g}{spread}{score} ({episodes} episodes each)"
+
+
+def evaluate(policies: Any, task: str | Task, *, episodes: int = 10, seed: int = 0) -> Evaluations:
+    """Run policies in their environment.
+
+    **Arguments:**
+
+    - `policies`: one policy or several, as an agent has them or `load_policy` reads them.
+    - `task`: the name of a task, or a `Task`.
+    - `episodes`: whole episodes of each policy.
+    - `seed`: of the environments; all policies meet the same starts.
+
+    **Returns:** returns and lengths of every episode; printed, their mean, spread and normalised score.
+    """
+    if episodes < 1:
+        raise UserError(f"At least one episode is run, not {episodes} (episodes=).")
+    given = list(policies) if isinstance(policies, Sequence) else [policies]
+    if not given:
+        raise UserError("There is no policy to evaluate.")
+    networks = [policy.network for policy in given]
+    where = get_task(task) if isinstance(task, str) else task
+    return Evaluations(tuple(evaluate_policies(where, networks, episodes=episodes, seed=seed)))

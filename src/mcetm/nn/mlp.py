@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -13,6 +13,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 Activation = Literal["relu", "silu", "gelu", "tanh"]
+NetworkFactory = Callable[..., Any]
+"""Makes a network: `factory(inputs, outputs, key=key)` is a module that maps one vector to another."""
 Initialisation = Literal["uniform", "truncated-normal", "orthogonal", "small-end"]
 
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {

@@ -1,0 +1,86 @@
+"""`fit`: the one way to train a model or an agent from its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, overload
+
+from mcetm.agents import Agent, Algorithm
+from mcetm.data.transitions import Transitions
+from mcetm.dynamics import ModelSettings, TransitionModel, World
+from mcetm.errors import UserError
+from mcetm.nn.mlp import NetworkFactory
+from mcetm.training import Callback
+
+
+@overload
+def fit(
+    settings: ModelSettings,
+    train: Transitions,
+    *,
+    holdout: Transitions | None = None,
+    seed: int = 0,
+    folder: str | Path | None = None,
+    callbacks: Sequence[Callback] = (),
+    network: NetworkFactory | None = None,
+) -> TransitionModel: ...
+
+
+@overload
+def fit(
+    settings: Algorithm,
+    train: Transitions,
+    *,
+    holdout: Transitions | None = None,
+    world: World | None = None,
+    seed: int = 0,
+    seeds: int | None = None,
+    folder: str | Path | None = None,
+    callbacks: Sequence[Callback] = (),
+    network: NetworkFactory | None = None,
+) -> Agent: ...
+
+
+def fit(
+    settings: Any,
+    train: Transitions,
+    *,
+    holdout: Transitions | None = None,
+    world: World | None = None,
+    seed: int = 0,
+    seeds: int | None = None,
+    folder: str | Path | None = None,
+    callbacks: Sequence[Callback] = (),
+    network: NetworkFactory | None = None,
+) -> Any:
+    """Train a transition model or an agent.
+
+    **Arguments:**
+
+    - `settings`: what to train, such as `ManifoldETM(members=3)` or `MCETM(penalty=1.0)`.
+    - `train`: the log.
+    - `holdout`: held-out episodes, for models; by default a tenth of the log is held out.
+    - `world`: what a model-based algorithm imagines in; see `World.of`.
+    - `seed`: of all that is random; for an agent, the first of its seeds.
+    - `seeds`: how many agents to train, all in one program; 1 by default.
+    - `folder`: where metrics and checkpoints are kept. A training that was stopped goes on from there, bit
+      for bit. None writes nothing.
+    - `callbacks`: each gets the metrics between chunks of steps, and ends the training by returning True.
+    - `network`: makes the networks of a model, `network(inputs, outputs, key=key)`, instead of its own MLPs.
+
+    **Returns:** the trained model, or an `Agent` with a policy for each seed.
+    """
+    where = None if folder is None else Path(folder)
+    if settings.trains_agents:
+        if network is not None:
+            raise UserError("A policy is written down as a plain network, so it takes no other (network=).")
+        numbers = range(seed, seed + (1 if seeds is None else seeds))
+        if not numbers:
+            raise UserError(f"At least one agent is trained, not {seeds} (seeds=).")
+        return settings.fit(train, world=world, seeds=numbers, folder=where, callbacks=callbacks)
+    if seeds is not None or world is not None:
+        raise UserError("A model is trained once and in no world; seeds= and world= are for agents.")
+    if holdout is None:
+        train, holdout = train.split(0.1, seed=seed)
+    return settings.fit(train, holdout=holdout, seed=seed, folder=where, callbacks=callbacks, network=network)
