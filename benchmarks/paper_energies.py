@@ -24,15 +24,15 @@ from mcetm.data.transitions import Transitions
 from mcetm.dynamics import EnergyEnsemble, GaussianEnsemble
 from mcetm.envs import load_dataset
 from mcetm.evaluation.detection import auroc
-from mcetm.studies.cross_dataset import PRESETS as CROSS
-from mcetm.studies.cross_dataset import CrossConfig
-from mcetm.studies.energy_error import rivals_of
-from mcetm.studies.energy_error_presets import PRESETS, with_energy
-from mcetm.studies.locomotion import Logs
-from mcetm.studies.onestep import STAGES, STARTS, HeldOut, with_steps
-from mcetm.studies.openloop import open_loop
-from mcetm.studies.rivals import Draw, point
-from mcetm.studies.rollouts import HORIZONS, curves, guarded, some_windows
+from mcetm_experiments.cross_dataset.onestep import STAGES, STARTS, HeldOut, with_steps
+from mcetm_experiments.cross_dataset.study import PRESETS as CROSS
+from mcetm_experiments.cross_dataset.study import CrossConfig
+from mcetm_experiments.energy_error.presets import PRESETS, with_energy
+from mcetm_experiments.energy_error.study import rivals_of
+from mcetm_experiments.rollouts.study import HORIZONS, curves, guarded, some_windows
+from mcetm_experiments.shared.baselines import Draw, point
+from mcetm_experiments.shared.locomotion import Logs
+from mcetm_experiments.shared.openloop import open_loop
 from record import record
 
 EPOCHS = (1, 5, 10, 20, 50, 100)

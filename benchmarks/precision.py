@@ -31,8 +31,8 @@ from mcetm.pipeline.finished import Finished, read_finished
 from mcetm.pipeline.policy import make_stage, mean_returns
 from mcetm.pipeline.presets import make_config
 from mcetm.pipeline.train import action_bounds, run_training, start_run
-from mcetm.studies.reliability import spearman
 from mcetm.training.batches import Batch
+from mcetm_experiments.energy_error.reliability import spearman
 from record import record
 
 OPERANDS = {"float32": None, "tf32": (8, 10), "float16": (5, 10), "bfloat16": (8, 7)}

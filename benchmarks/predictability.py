@@ -18,9 +18,9 @@ import numpy as np
 
 from mcetm.data.normalize import Statistics
 from mcetm.envs.physics import mujoco_env, states_of
-from mcetm.studies.openloop import Windows
-from mcetm.studies.rollouts import HORIZONS, PRESETS, some_windows
 from mcetm.tasks.registry import Task, get_task
+from mcetm_experiments.rollouts.study import HORIZONS, PRESETS, some_windows
+from mcetm_experiments.shared.openloop import Windows
 from record import record
 
 LEVEL = "medium-expert"

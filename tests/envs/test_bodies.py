@@ -9,8 +9,8 @@ from mcetm import UserError
 from mcetm.envs.bodies import Body
 from mcetm.envs.rendering import render
 from mcetm.envs.simulate import make_env
-from mcetm.report.film import draw_poses, draw_strip, write_animation
 from mcetm.tasks.registry import get_task
+from mcetm_experiments.rollouts.pictures import draw_poses, draw_strip, write_animation
 
 
 def simulated(name: str, steps: int = 60) -> tuple[np.ndarray, np.ndarray]:
