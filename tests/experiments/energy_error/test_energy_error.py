@@ -201,9 +201,12 @@ def test_the_papers_energies_are_trained_for_a_hundred_epochs_in_both_readings()
         assert energy.steps * energy.batch_size == pytest.approx(100 * 900_000, rel=0.01)
 
 
-def test_other_tasks_are_refused() -> None:
-    with pytest.raises(UserError, match="not 'pendulum'"):
-        run_energy_error(EnergyErrorStudy(tasks=("pendulum",)))  # pyright: ignore[reportArgumentType]
+def test_other_tasks_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["study", "energy-error", "--tasks", "pendulum", "--out", str(tmp_path / "out")])
+    assert stopped.value.code == 2
+    assert "hopper" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_presets_have_the_models_of_training_and_either_energy() -> None:
