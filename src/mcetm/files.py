@@ -17,6 +17,8 @@ from typing import Any
 
 from mcetm.errors import UserError
 
+__all__ = ["atomic_write", "cache_folder", "data_folders", "find_file", "sha256_of", "write_json"]
+
 _HOST = re.sub(r"[^A-Za-z0-9]", "-", socket.gethostname())
 _REFUSALS = {
     errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EISDIR, errno.ENAMETOOLONG,

@@ -1,7 +1,8 @@
 """How a next state is predicted: one file per transition model, the sampler, the manifold, calibration."""
 
-from mcetm.dynamics.calibrate import CalibrationConfig, Threshold, calibrate
+from mcetm.dynamics.calibrate import CalibrationConfig, Judge, Threshold, calibrate
 from mcetm.dynamics.diffusion import Diffusion, DiffusionConfig, DiffusionEnsemble, fit_diffusion
+from mcetm.dynamics.disagreement import Disagreement
 from mcetm.dynamics.energy import AnchoredEnergy, Energy, PlainEnergy
 from mcetm.dynamics.etm import ANCHORED, PAPER, PAPER_EMPO, STANDARD, EnergyConfig, fit_energy
 from mcetm.dynamics.gaussian import KIT, Gaussian, GaussianConfig, GaussianEnsemble, fit_gaussian
@@ -30,6 +31,7 @@ __all__ = [
     "Diffusion",
     "DiffusionConfig",
     "DiffusionEnsemble",
+    "Disagreement",
     "Energy",
     "EnergyConfig",
     "EnergyEnsemble",
@@ -38,6 +40,7 @@ __all__ = [
     "GaussianEnsemble",
     "HeadConfig",
     "InferenceConfig",
+    "Judge",
     "Langevin",
     "LearnedTermination",
     "PlainEnergy",

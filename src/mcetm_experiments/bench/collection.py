@@ -16,10 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mcetm.envs import collect
-from mcetm.envs.behaviour import find_policy
-from mcetm.envs.collection import available_cores
-from mcetm.envs.simulate import make_env
+from mcetm.envs import available_cores, collect, find_policy, make_env
 from mcetm.tasks import TanhGaussianPolicy, Task, get_task
 from mcetm_experiments.bench.clock import Spread, clock
 from mcetm_experiments.bench.sheet import Measured, Sheet

@@ -7,8 +7,7 @@ from dataclasses import replace
 import jax
 
 from mcetm.dynamics import STANDARD, fit_energy
-from mcetm.pipeline.config import ModelsConfig
-from mcetm.pipeline.presets import make_config
+from mcetm.pipeline import ModelsConfig, make_config
 from mcetm_experiments.bench.clock import from_history
 from mcetm_experiments.bench.eager import Eager, why_no_torch
 from mcetm_experiments.bench.sheet import Measured, Sheet

@@ -13,8 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from mcetm.data.normalize import Statistics
-from mcetm.data.transitions import Transitions
+from mcetm.data import Statistics, Transitions
 from mcetm.dynamics import (
     STANDARD,
     Diffusion,
@@ -24,7 +23,7 @@ from mcetm.dynamics import (
     Langevin,
     TransitionModel,
 )
-from mcetm.pipeline.presets import make_config
+from mcetm.pipeline import make_config
 from mcetm_experiments.bench.clock import clock, compile_for
 from mcetm_experiments.bench.sampling import COUNT, draw_samples
 from mcetm_experiments.bench.sheet import Measured, Sheet

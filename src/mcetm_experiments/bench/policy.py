@@ -9,15 +9,12 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from mcetm.agents.agent import Agent, buffer_gigabytes
-from mcetm.agents.plain import Plain
-from mcetm.agents.sac import SAC
-from mcetm.data.transitions import Transitions
-from mcetm.errors import UserError
+from mcetm import UserError
+from mcetm.agents import SAC, Agent, Plain, buffer_gigabytes
+from mcetm.data import Transitions
+from mcetm.pipeline import TrainConfig, make_config
 from mcetm.pipeline.algorithms import ALGORITHMS, Recipe
-from mcetm.pipeline.config import TrainConfig
 from mcetm.pipeline.policy import Stage, make_stage
-from mcetm.pipeline.presets import make_config
 from mcetm_experiments.bench.clock import Spread, from_history
 from mcetm_experiments.bench.eager import Eager, EagerSAC, why_no_torch
 from mcetm_experiments.bench.sheet import Measured, Sheet

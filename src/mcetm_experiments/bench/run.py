@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from mcetm.pipeline.environment import describe_environment
+from mcetm.pipeline import describe_environment
 from mcetm_experiments.bench.collection import run_collection
 from mcetm_experiments.bench.energies import run_energies
 from mcetm_experiments.bench.models import run_models

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from mcetm.agents.rollout import RolloutConfig
+from mcetm.agents import RolloutConfig
 from mcetm.dynamics import Samples, TransitionModel
-from mcetm.pipeline.presets import make_config
+from mcetm.pipeline import make_config
 from mcetm_experiments.bench.ceiling import matrix_ceiling
 from mcetm_experiments.bench.clock import clock, compile_for
 from mcetm_experiments.bench.eager import Eager, why_no_torch

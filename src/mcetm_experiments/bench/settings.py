@@ -8,14 +8,14 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
-_Name = Literal["all", "sampling", "energies", "policy", "collection", "train", "models"]
+BenchmarkName = Literal["all", "sampling", "energies", "policy", "collection", "train", "models"]
 
 
 @dataclass(frozen=True)
 class Bench:
     """Measure speed here: warm-up, median and quartiles, compilation apart, beside a reference."""
 
-    name: Positional[Annotated[_Name, arg(metavar="NAME")]] = "all"
+    name: Positional[Annotated[BenchmarkName, arg(metavar="NAME")]] = "all"
     """sampling: Langevin chains; energies: their training; policy: updates with rollouts; collection;
     train: the main job by stages; models: sampling time of every transition model; all by default."""
 
@@ -41,8 +41,8 @@ class Bench:
         """Measure, print, keep."""
         import json
 
+        from mcetm import UserError
         from mcetm.console import output
-        from mcetm.errors import UserError
         from mcetm.files import write_json
         from mcetm_experiments.bench.run import BENCHMARKS, run_benchmarks
         from mcetm_experiments.bench.tables import show_benchmarks

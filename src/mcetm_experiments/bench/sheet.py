@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import jax
 
-from mcetm.errors import UserError
+from mcetm import UserError
 from mcetm_experiments.bench.clock import Spread
 
 Size = Literal["small", "full"]

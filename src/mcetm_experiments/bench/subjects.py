@@ -10,8 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mcetm.data.normalize import Statistics
-from mcetm.data.transitions import Transitions
+from mcetm.data import Statistics, Transitions
 from mcetm.dynamics import (
     REFINE,
     AnchoredEnergy,
@@ -25,10 +24,8 @@ from mcetm.dynamics import (
     Threshold,
 )
 from mcetm.dynamics.reward import Head
-from mcetm.nn.members import take_members
-from mcetm.nn.mlp import MLP
-from mcetm.nn.scaling import InputScaling, Scaling
-from mcetm.pipeline.config import ModelsConfig
+from mcetm.nn import MLP, InputScaling, Scaling, take_members
+from mcetm.pipeline import ModelsConfig
 from mcetm.pipeline.models import Models
 from mcetm.tasks import get_task
 

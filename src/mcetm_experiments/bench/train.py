@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from mcetm.compilation import CHOICE
-from mcetm.training.metrics import MetricsFile
+from mcetm.training import MetricsFile
 from mcetm_experiments.bench.clock import Spread
 from mcetm_experiments.bench.sheet import Measured, Sheet
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mcetm.dynamics import fused
-from mcetm.pipeline.config import ModelsConfig
+from mcetm.pipeline import ModelsConfig
 from mcetm_experiments.bench.subjects import OBS
 
 PLAIN, FUSED = "plain JAX", "fused sampler"

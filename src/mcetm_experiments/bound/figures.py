@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mcetm.report.figures import STYLES, figure, legend_below
+from mcetm.report import STYLES, figure, legend_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from mcetm import UserError
 from mcetm.console import progress
-from mcetm.errors import UserError
 from mcetm.files import write_json
-from mcetm.pipeline.environment import describe_environment
+from mcetm.pipeline import describe_environment
 from mcetm_experiments.bound.figures import draw_bound
 from mcetm_experiments.bound.finite import (
     Cell,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mcetm.report.figures import STYLES, figure, legend_below
+from mcetm.report import STYLES, figure, legend_below
 from mcetm_experiments.shared.summary import cell
 
 if TYPE_CHECKING:

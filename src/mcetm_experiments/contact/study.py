@@ -15,8 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mcetm import UserError
 from mcetm.console import progress
-from mcetm.data.transitions import Metadata, Transitions
+from mcetm.data import Metadata, Transitions
 from mcetm.dynamics import (
     ANCHORED,
     PAPER_EMPO,
@@ -26,9 +27,8 @@ from mcetm.dynamics import (
     GaussianConfig,
     Langevin,
 )
-from mcetm.errors import UserError
 from mcetm.files import find_file, write_json
-from mcetm.pipeline.environment import describe_environment
+from mcetm.pipeline import describe_environment
 from mcetm.training import EarlyStopping
 from mcetm_experiments.contact.figures import draw_contact
 from mcetm_experiments.contact.settings import ContactStudy

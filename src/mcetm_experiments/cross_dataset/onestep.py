@@ -11,10 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.data.normalize import Statistics
-from mcetm.data.transitions import Transitions
+from mcetm import UserError
+from mcetm.data import Statistics, Transitions
 from mcetm.dynamics import EnergyEnsemble, InferenceConfig, Langevin
-from mcetm.errors import UserError
 from mcetm_experiments.shared.baselines import Draw
 from mcetm_experiments.shared.batched import in_batches
 from mcetm_experiments.shared.locomotion import unseen

@@ -15,10 +15,10 @@ import jax
 from jaxtyping import Array, PRNGKeyArray
 
 from mcetm.console import progress
-from mcetm.data.transitions import Transitions
+from mcetm.data import Transitions
 from mcetm.dynamics import Langevin
 from mcetm.files import write_json
-from mcetm.pipeline.environment import describe_environment
+from mcetm.pipeline import describe_environment
 from mcetm_experiments.cross_dataset.figures import draw_curves, draw_rows
 from mcetm_experiments.cross_dataset.onestep import STAGES, STARTS, HeldOut, with_steps
 from mcetm_experiments.cross_dataset.published import PUBLISHED, PUBLISHED_MODELS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from mcetm.report.figures import STYLES, figure
+from mcetm.report import STYLES, figure
 from mcetm_experiments.shared.summary import cell
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from mcetm import UserError
 from mcetm.console import progress
 from mcetm.dynamics import (
     ANCHORED,
@@ -25,9 +26,8 @@ from mcetm.dynamics import (
     InferenceConfig,
     Langevin,
 )
-from mcetm.errors import UserError
 from mcetm.files import write_json
-from mcetm.pipeline.environment import describe_environment
+from mcetm.pipeline import describe_environment
 from mcetm_experiments.didactic.figures import draw_errors, draw_surfaces
 from mcetm_experiments.didactic.settings import DidacticStudy
 from mcetm_experiments.shared.baselines import Rivals, RivalsConfig, Trained, seeded

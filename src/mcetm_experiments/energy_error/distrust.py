@@ -10,12 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.agents.targets import spread_penalty
-from mcetm.data.normalize import Statistics
-from mcetm.data.transitions import Transitions
-from mcetm.dynamics import EnergyEnsemble, GaussianEnsemble, Samples, Threshold
-from mcetm.dynamics.disagreement import Disagreement
-from mcetm.nn.scaling import InputScaling
+from mcetm.agents import spread_penalty
+from mcetm.data import Statistics, Transitions
+from mcetm.dynamics import Disagreement, EnergyEnsemble, GaussianEnsemble, Samples, Threshold
+from mcetm.nn import InputScaling
 from mcetm_experiments.shared.batched import in_batches
 
 MODELS = ("MC-ETM", "Gaussian ensemble")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mcetm.report.figures import STYLES, figure, legend_below
+from mcetm.report import STYLES, figure, legend_below
 
 _INSIDE, _OUTSIDE = STYLES[6]["color"], STYLES[1]["color"]
 _FAMILIES = {

@@ -12,11 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.data.transitions import Transitions
-from mcetm.envs import collect_recipe
-from mcetm.envs.physics import states_of, true_transitions
-from mcetm.tasks.datasets import RECIPES, Recipe
-from mcetm.tasks.registry import Task
+from mcetm.data import Transitions
+from mcetm.envs import collect_recipe, states_of, true_transitions
+from mcetm.tasks import RECIPES, Recipe, Task
 from mcetm_experiments.energy_error.distrust import Subject
 from mcetm_experiments.shared.batched import in_batches
 

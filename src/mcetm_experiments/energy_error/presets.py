@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from mcetm.agents.bc import BCConfig
+from mcetm.agents import BCConfig
 from mcetm.dynamics import (
     ANCHORED,
     REFINE,
@@ -17,8 +17,7 @@ from mcetm.dynamics import (
     InferenceConfig,
     SupportConfig,
 )
-from mcetm.pipeline.config import ModelsConfig
-from mcetm.pipeline.presets import make_config
+from mcetm.pipeline import ModelsConfig, make_config
 from mcetm_experiments.energy_error.settings import EnergyKind
 from mcetm_experiments.energy_error.value import ValueConfig
 from mcetm_experiments.shared.locomotion import JUDGING_TIME, TASKS, judging

@@ -8,15 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from mcetm.evaluation.detection import (
-    auroc,
-    excess_risk,
-    false_alarms,
-    pearson,
-    risk_area,
-    risk_coverage,
-    spearman,
-)
+from mcetm.evaluation import auroc, excess_risk, false_alarms, pearson, risk_area, risk_coverage, spearman
 from mcetm_experiments.energy_error.distrust import IN_UNITS, MODELS, SCORES
 
 RATES = (0.1, 0.05, 0.01)

@@ -17,18 +17,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from mcetm import UserError
 from mcetm.console import progress
-from mcetm.data.transitions import Transitions
+from mcetm.data import Transitions
 from mcetm.dynamics import REFINE, EnergyEnsemble, InferenceConfig, calibrate, fit_support
 from mcetm.envs import collect_recipe, load_dataset
-from mcetm.errors import UserError
 from mcetm.files import write_json
-from mcetm.nn.members import take_members
-from mcetm.pipeline.environment import describe_environment
-from mcetm.pipeline.finished import Finished, read_finished
-from mcetm.pipeline.train import seeds_of
-from mcetm.tasks.datasets import RECIPES
-from mcetm.tasks.registry import Task, get_task
+from mcetm.nn import take_members
+from mcetm.pipeline import Finished, describe_environment, read_finished, seeds_of
+from mcetm.tasks import RECIPES, Task, get_task
 from mcetm_experiments.energy_error.distrust import SCORES, Subject, look_at
 from mcetm_experiments.energy_error.figures import draw_ladder, draw_scores
 from mcetm_experiments.energy_error.ladder import rungs

@@ -15,19 +15,10 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.agents.bc import BCConfig, fit_bc
-from mcetm.agents.critics import Critics, follow, make_critics, teach
-from mcetm.agents.learner import Minibatch
-from mcetm.agents.targets import bellman_target
-from mcetm.data.normalize import Statistics
-from mcetm.data.transitions import Transitions
-from mcetm.nn.actor import Actor
-from mcetm.nn.members import take_members
-from mcetm.nn.scaling import InputScaling
-from mcetm.training import fit
-from mcetm.training.batches import Batch
-from mcetm.training.metrics import Metrics
-from mcetm.training.optimise import begin
+from mcetm.agents import BCConfig, Critics, Minibatch, bellman_target, fit_bc, follow, make_critics, teach
+from mcetm.data import Statistics, Transitions
+from mcetm.nn import Actor, InputScaling, take_members
+from mcetm.training import Batch, Metrics, begin, fit
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.errors import UserError
+from mcetm import UserError
 
 _FREQUENCIES = (1.0, 3.0)
 

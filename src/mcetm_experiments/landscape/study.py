@@ -15,27 +15,27 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from mcetm import UserError
 from mcetm.console import progress
-from mcetm.data.transitions import Transitions
+from mcetm.data import Transitions
 from mcetm.dynamics import (
     ANCHORED,
     PAPER_EMPO,
     REFINE,
     STANDARD,
     AutoencoderConfig,
+    Energy,
     EnergyConfig,
     EnergyEnsemble,
     GaussianConfig,
     InferenceConfig,
+    Judge,
     Langevin,
     reconstruction,
 )
-from mcetm.dynamics.calibrate import Judge
-from mcetm.dynamics.energy import Energy
-from mcetm.errors import UserError
-from mcetm.evaluation.detection import auroc
+from mcetm.evaluation import auroc
 from mcetm.files import write_json
-from mcetm.pipeline.environment import describe_environment
+from mcetm.pipeline import describe_environment
 from mcetm_experiments.landscape.embedding import Embedding
 from mcetm_experiments.landscape.figures import draw_numbers, draw_slices
 from mcetm_experiments.landscape.settings import LandscapeStudy

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mcetm.envs.bodies import Body
-from mcetm.envs.rendering import render
-from mcetm.errors import UserError
-from mcetm.tasks.registry import get_task
+from mcetm import UserError
+from mcetm.envs import Body, render
+from mcetm.tasks import get_task
 from mcetm_experiments.rollouts.pictures import draw_poses, draw_strip, write_animation
 from mcetm_experiments.rollouts.settings import PictureKind
 

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from mcetm.envs.bodies import Body
-from mcetm.envs.rendering import Frames
+from mcetm.envs import Body, Frames
 from mcetm.files import atomic_write
-from mcetm.report.figures import figure
+from mcetm.report import figure
 
 Pictures = Mapping[int, np.ndarray] | Frames
 """Pictures by step."""

@@ -13,13 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from mcetm import UserError
 from mcetm.console import progress
-from mcetm.data.normalize import Statistics
-from mcetm.data.transitions import Transitions
+from mcetm.data import Statistics, Transitions
 from mcetm.dynamics import Tube
-from mcetm.errors import UserError
 from mcetm.files import write_json
-from mcetm.pipeline.environment import describe_environment
+from mcetm.pipeline import describe_environment
 from mcetm_experiments.rollouts.figures import HELD, WAYS, draw_rollouts
 from mcetm_experiments.rollouts.film import FilmConfig, write_film
 from mcetm_experiments.rollouts.settings import RolloutsStudy

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.data.transitions import Transitions
+from mcetm.data import Transitions
 from mcetm.dynamics import (
     ANCHORED,
     PAPER_EMPO,
@@ -36,7 +36,7 @@ from mcetm.dynamics import (
     fit_energy,
     fit_gaussian,
 )
-from mcetm.nn.members import member_count, take_members
+from mcetm.nn import member_count, take_members
 
 Draw = Callable[[Float[Array, " obs"], Float[Array, " action"], PRNGKeyArray], Float[Array, " obs"]]
 

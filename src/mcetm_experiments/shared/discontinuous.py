@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Float
 
-from mcetm.data.transitions import Metadata, Transitions
+from mcetm.data import Metadata, Transitions
 
 NOISE = 0.05
 """Standard deviation of s' around f(s, a)."""

@@ -10,7 +10,8 @@ from typing import Any, get_args
 import jax
 import numpy as np
 
-from mcetm.data.transitions import Transitions
+from mcetm import UserError
+from mcetm.data import Transitions
 from mcetm.dynamics import (
     STANDARD,
     AutoencoderConfig,
@@ -19,12 +20,9 @@ from mcetm.dynamics import (
     Langevin,
     SupportConfig,
 )
-from mcetm.envs.recipes import collect_recipe, dataset_path
-from mcetm.envs.sources import load_dataset
-from mcetm.errors import UserError
-from mcetm.pipeline.config import ModelsConfig
-from mcetm.pipeline.presets import make_config
-from mcetm.tasks.datasets import RECIPES
+from mcetm.envs import collect_recipe, dataset_path, load_dataset
+from mcetm.pipeline import ModelsConfig, make_config
+from mcetm.tasks import RECIPES
 from mcetm_experiments.shared.baselines import NAMES, Rivals, RivalsConfig
 from mcetm_experiments.shared.settings import Level, Source, TaskName
 

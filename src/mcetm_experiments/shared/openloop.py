@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from mcetm.data.transitions import Transitions
+from mcetm.data import Transitions
 from mcetm_experiments.shared.baselines import Draw
 from mcetm_experiments.shared.batched import in_batches
 

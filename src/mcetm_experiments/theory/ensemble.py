@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from mcetm.errors import UserError
+from mcetm import UserError
 from mcetm_experiments.theory.mdp import Numbers, Pairs, PairSet, expectation
 
 _ROUNDING = 1e-12

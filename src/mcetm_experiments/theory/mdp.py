@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float
 
-from mcetm.errors import UserError
+from mcetm import UserError
 
 Pairs = Float[np.ndarray, "*batch states actions"]
 """A number for each pair (s, a)."""

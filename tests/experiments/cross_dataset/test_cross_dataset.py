@@ -15,9 +15,8 @@ from matplotlib.figure import Figure
 
 from mcetm import UserError
 from mcetm.cli import main
-from mcetm.data import Transitions
-from mcetm.data.transitions import Metadata
-from mcetm.tasks.datasets import D4RL_LEVELS
+from mcetm.data import Metadata, Transitions
+from mcetm.tasks import D4RL_LEVELS
 from mcetm_experiments.cross_dataset import figures as report
 from mcetm_experiments.cross_dataset import study
 from mcetm_experiments.cross_dataset.onestep import HeldOut, errors, with_steps

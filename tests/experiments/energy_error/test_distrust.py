@@ -9,10 +9,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 import mcetm
 from mcetm import Statistics, Transitions
-from mcetm.agents.bc import BCConfig
-from mcetm.envs.physics import states_of, true_transitions
-from mcetm.tasks import get_task
-from mcetm.tasks.datasets import Part, Recipe
+from mcetm.agents import BCConfig
+from mcetm.envs import states_of, true_transitions
+from mcetm.tasks import Part, Recipe, get_task
 from mcetm_experiments.energy_error import ladder
 from mcetm_experiments.energy_error.distrust import SCORES, Subject
 from mcetm_experiments.energy_error.ladder import ACTION_NOISE, DEPTHS, STATE_NOISE, rungs

@@ -12,8 +12,8 @@ import pytest
 
 import mcetm
 from mcetm import Statistics, UserError
-from mcetm.agents.bc import BCConfig
-from mcetm.agents.sac import SAC, SACConfig
+from mcetm.agents import SAC, BCConfig
+from mcetm.agents.sac import SACConfig
 from mcetm.cli import main
 from mcetm.dynamics import (
     ANCHORED,
@@ -28,15 +28,12 @@ from mcetm.dynamics import (
     SupportConfig,
 )
 from mcetm.files import write_json
-from mcetm.nn.members import take_members
-from mcetm.pipeline.config import ModelsConfig, TrainConfig
-from mcetm.pipeline.finished import Finished
+from mcetm.nn import take_members
+from mcetm.pipeline import Finished, ModelsConfig, TrainConfig, make_config
 from mcetm.pipeline.models import Models
 from mcetm.pipeline.names import Algo
-from mcetm.pipeline.presets import make_config
 from mcetm.pipeline.train import start_run
-from mcetm.tasks import get_task
-from mcetm.tasks.datasets import Part, Recipe
+from mcetm.tasks import Part, Recipe, get_task
 from mcetm_experiments.energy_error import ladder, study
 from mcetm_experiments.energy_error.distrust import SCORES, SPREADS
 from mcetm_experiments.energy_error.presets import PRESETS, EnergyErrorConfig, with_energy

@@ -16,14 +16,14 @@ from mcetm.cli import main
 from mcetm.dynamics import (
     STANDARD,
     AutoencoderConfig,
+    Box,
     EnergyEnsemble,
     GaussianConfig,
     InferenceConfig,
     Langevin,
+    Space,
 )
-from mcetm.dynamics.langevin import Box
-from mcetm.dynamics.space import Space
-from mcetm.nn.scaling import Scaling
+from mcetm.nn import Scaling
 from mcetm_experiments.landscape import study
 from mcetm_experiments.landscape.embedding import Embedding
 from mcetm_experiments.landscape.settings import LandscapeStudy

@@ -12,8 +12,7 @@ import pytest
 
 from mcetm import UserError
 from mcetm.cli import main
-from mcetm.data import Transitions
-from mcetm.data.transitions import Metadata
+from mcetm.data import Metadata, Transitions
 from mcetm_experiments.rollouts import film, study
 from mcetm_experiments.rollouts.film import FilmConfig
 from mcetm_experiments.rollouts.settings import RolloutsStudy
