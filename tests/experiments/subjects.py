@@ -18,7 +18,7 @@ from mcetm.dynamics import (
     Space,
     Threshold,
 )
-from mcetm_experiments.shared.baselines import RivalsConfig, scaled_down
+from mcetm_experiments.shared.baselines import BaselinesConfig, scaled_down
 
 SHORT = Langevin(steps=2)
 
@@ -34,21 +34,21 @@ def untrained(log: Transitions, members: int = 2) -> tuple[GaussianEnsemble, Ene
     return GaussianEnsemble(gaussians, jnp.arange(members)), energy, threshold
 
 
-def tiny_rivals() -> RivalsConfig:
+def tiny_baselines() -> BaselinesConfig:
     """Every model of a comparison at a size that is trained in no time."""
-    rivals = RivalsConfig(
+    baselines = BaselinesConfig(
         gaussian=GaussianConfig(members=2, elites=2, width=8, depth=1, steps=20, batch_size=16),
         mlp=GaussianConfig(members=1, elites=1, width=8, depth=1, steps=20, batch_size=16, squared=True),
         autoencoder=AutoencoderConfig(latent_dim=2, width=8, depth=1, steps=20, batch_size=16),
         diffusion=DiffusionConfig(width=8, depth=1, steps=20, batch_size=16, sampler_steps=3),
     )
     return scaled_down(
-        rivals, members=2, batch_size=8, count=2, width=8, depth=1, steps=10, latent=SHORT, ambient=SHORT
+        baselines, members=2, batch_size=8, count=2, width=8, depth=1, steps=10, latent=SHORT, ambient=SHORT
     )
 
 
 class NoRivals:
-    """In the place of `Rivals`: a finished study must not ask for any model again."""
+    """In the place of `Baselines`: a finished study must not ask for any model again."""
 
     def __init__(self, *_: object, **__: object) -> None:
         pass

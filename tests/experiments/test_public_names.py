@@ -30,7 +30,7 @@ PUBLIC = (
 INSIDE = {
     "bench/policy.py": {"mcetm.pipeline.algorithms", "mcetm.pipeline.policy"},
     "bench/subjects.py": {"mcetm.dynamics.reward", "mcetm.pipeline.models"},
-    "bench/ways.py": {"mcetm.dynamics.fused"},
+    "bench/backends.py": {"mcetm.dynamics.fused"},
 }
 """Benchmarks measure parts that no user calls; what each may look into."""
 

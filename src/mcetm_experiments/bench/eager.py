@@ -89,22 +89,22 @@ class Eager(_Torch):
         return x.detach()
 
     def train_step(self, rows: int, count: int) -> None:
-        """One update of every member, each on a batch of its own, with 30 + 20 steps for its rivals."""
+        """One update of every member, each on a batch of its own, with 30 + 20 steps for its negatives."""
         torch = self.torch
         for net, optimiser in zip(self.energies, self.optimisers, strict=True):
             pair = torch.randn(rows, self.obs + self.action, device=self.device)
-            truth = torch.randn(rows, self.obs, device=self.device)
+            ground_truth = torch.randn(rows, self.obs, device=self.device)
             many = pair[:, None].expand(-1, count, -1)
             sigma = 0.05 + 0.25 * torch.rand(rows, count, 1, device=self.device)
             with torch.no_grad():
-                code = self.encoder(truth)[:, None]
+                code = self.encoder(ground_truth)[:, None]
                 centre = code + sigma * torch.randn(rows, count, self.latent, device=self.device)
             on = lambda x, net=net, many=many: net(torch.cat([many, x], dim=-1))[..., 0]  # noqa: E731
             pull = lambda z, c=centre, s=sigma: (((z - c) / s) ** 2).sum(dim=-1) / 2  # noqa: E731
             z = self.chain(lambda z, on=on, pull=pull: on(self.decoder(z)) + pull(z), centre, 30, 0.5)
             start = self.decoder(z).detach()
-            rivals = self.chain(lambda x, on=on, pull=pull: on(x) + pull(self.encoder(x)), start, 20, 0.5)
-            candidates = torch.cat([truth[:, None], rivals], dim=1).requires_grad_(True)
+            baselines = self.chain(lambda x, on=on, pull=pull: on(x) + pull(self.encoder(x)), start, 20, 0.5)
+            candidates = torch.cat([ground_truth[:, None], baselines], dim=1).requires_grad_(True)
             values = net(torch.cat([pair[:, None].expand(-1, count + 1, -1), candidates], dim=-1))[..., 0]
             (slopes,) = torch.autograd.grad(values.sum(), candidates, create_graph=True)
             penalty = (slopes.norm(dim=-1) - 5.0).clamp(min=0).pow(2).mean()

@@ -8,18 +8,18 @@ import jax
 
 from mcetm.dynamics import STANDARD, fit_energy
 from mcetm.pipeline import ModelsConfig, make_config
+from mcetm_experiments.bench.backends import backends, using
 from mcetm_experiments.bench.clock import from_history
 from mcetm_experiments.bench.eager import Eager, why_no_torch
 from mcetm_experiments.bench.sheet import Measured, Sheet
 from mcetm_experiments.bench.subjects import autoencoder, random_log
-from mcetm_experiments.bench.ways import asking, ways
 
 _EPOCHS, _TRANSITIONS = 100, 1_000_000
 _CHUNKS = 4
 
 
 def run_energies(sheet: Sheet) -> None:
-    """Gradient penalty and Adam, with the rivals of MC-ETM (30 + 20 steps) and of standard ETM (50 steps).
+    """Gradient penalty and Adam, with the negatives of MC-ETM (30 + 20 steps) and of standard ETM (50 steps).
 
     All five members, and of MC-ETM one alone.
     """
@@ -33,7 +33,7 @@ def run_energies(sheet: Sheet) -> None:
 
 
 def _measure(sheet: Sheet, models: ModelsConfig, members: int, *, eager: bool) -> None:
-    """The rows of one training: all ways to run its chains, and the eager reference."""
+    """The rows of one training: all backends for its chains, and the eager reference."""
     chunk = 20 if sheet.full and jax.default_backend() != "cpu" else (1 if sheet.full else 5)
     if not sheet.full:
         models = replace(models, energy=replace(models.energy, batch_size=32, count=4, width=32))
@@ -50,16 +50,16 @@ def _measure(sheet: Sheet, models: ModelsConfig, members: int, *, eager: bool) -
         hours = {"hours for 100 epochs of 1 M": seconds * steps / 3600.0} if sheet.full else {}
         return {"steps/s": 1.0 / seconds, **hours}
 
-    for way in ways(models):
+    for backend in backends(models):
 
-        def measure(way: str = way) -> Measured:
+        def measure(backend: str = backend) -> Measured:
             below = autoencoder(models, log) if manifold else None
-            with asking(way):
+            with using(backend):
                 _, history = fit_energy(log, config, autoencoder=below, key=jax.random.key(0), chunk=chunk)
             chunks, compilation = from_history(history)
             return Measured(chunks.each(chunk), compilation, figures(chunks.median / chunk))
 
-        sheet.row(work, way, measure)
+        sheet.row(work, backend, measure)
     if eager:
 
         def reference() -> Measured:

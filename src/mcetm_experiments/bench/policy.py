@@ -15,11 +15,11 @@ from mcetm.data import Transitions
 from mcetm.pipeline import TrainConfig, make_config
 from mcetm.pipeline.algorithms import ALGORITHMS, Recipe
 from mcetm.pipeline.policy import Stage, make_stage
+from mcetm_experiments.bench.backends import PLAIN, backends, using
 from mcetm_experiments.bench.clock import Spread, from_history
 from mcetm_experiments.bench.eager import Eager, EagerSAC, why_no_torch
 from mcetm_experiments.bench.sheet import Measured, Sheet
 from mcetm_experiments.bench.subjects import ACTION, models, random_log
-from mcetm_experiments.bench.ways import PLAIN, asking, ways
 
 _CHUNKS = 4
 _SHOWN = ("sac", "mopo", "mobile", "mcetm")
@@ -59,13 +59,13 @@ def run_policy(sheet: Sheet, algos: Sequence[str] = (), seeds: Sequence[int] = (
     for algo, refined, count in plan:
         config = _settings(algo, sheet.full, refined=refined)
         work = f"{_label(algo, config)}, {count} seed{'s' * (count > 1)}"
-        for way in ways(config.models) if _recipe(algo).needs == "energy" else [PLAIN]:
+        for backend in backends(config.models) if _recipe(algo).needs == "energy" else [PLAIN]:
 
-            def measure(a: str = algo, n: int = count, r: bool = refined, way: str = way) -> Measured:
-                with asking(way):
+            def measure(a: str = algo, n: int = count, r: bool = refined, backend: str = backend) -> Measured:
+                with using(backend):
                     return _ours(log, a, n, full=sheet.full, refined=r)
 
-            sheet.row(work, way, measure)
+            sheet.row(work, backend, measure)
         if missing is None and count == 1 and algo in ("sac", "mcetm") and not refined:
             sheet.row(work, Eager.NAME, lambda a=algo, c=config: _eager(a, c))
     shown = _settings("mcetm", sheet.full, refined=False)

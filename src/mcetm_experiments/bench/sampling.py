@@ -12,12 +12,12 @@ from jaxtyping import Array, PRNGKeyArray
 from mcetm.agents import RolloutConfig
 from mcetm.dynamics import Samples, TransitionModel
 from mcetm.pipeline import make_config
+from mcetm_experiments.bench.backends import FUSED, PLAIN, backends, using
 from mcetm_experiments.bench.ceiling import matrix_ceiling
 from mcetm_experiments.bench.clock import clock, compile_for
 from mcetm_experiments.bench.eager import Eager, why_no_torch
 from mcetm_experiments.bench.sheet import Measured, Sheet
 from mcetm_experiments.bench.subjects import ACTION, OBS, energies, random_log
-from mcetm_experiments.bench.ways import FUSED, PLAIN, asking, ways
 
 COUNT = 10
 """N, samples of each member."""
@@ -30,16 +30,16 @@ def draw_samples(model: TransitionModel, obs: Array, action: Array, *, key: PRNG
     return jax.lax.map(draw, (obs, action, keys), batch_size=min(len(obs), RolloutConfig().parallel))
 
 
-def _as(way: str) -> Callable[..., Samples]:
+def _as(backend: str) -> Callable[..., Samples]:
     def draw(*arguments: Any, **options: Any) -> Samples:
-        with asking(way):
+        with using(backend):
             return draw_samples(*arguments, **options)
 
     return draw
 
 
 IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {PLAIN: _as(PLAIN), FUSED: _as(FUSED)}
-"""Ways to draw N next states of every member for every state, with the signature of `draw_samples`: each
+"""How to draw N next states of every member for every state, with the signature of `draw_samples`: each
 becomes a row, the fused sampler where it serves."""
 
 
@@ -60,8 +60,8 @@ def run_sampling(sheet: Sheet) -> None:
             share = {} if ceiling is None else {"share of the ceiling": rate * flop / ceiling}
             return {"next states/s": rate, **share}
 
-        for way, draw in IMPLEMENTATIONS.items():
-            if way == FUSED and FUSED not in ways(config):
+        for backend, draw in IMPLEMENTATIONS.items():
+            if backend == FUSED and FUSED not in backends(config):
                 continue
 
             def measure(states: int = states, draw: Callable[..., Any] = draw) -> Measured:
@@ -72,7 +72,7 @@ def run_sampling(sheet: Sheet) -> None:
                 memory = {} if made.gigabytes is None else {"GB": made.gigabytes}
                 return Measured(seconds, made.seconds, {**figures(seconds.median), **memory})
 
-            sheet.row(work, way, measure)
+            sheet.row(work, backend, measure)
         if missing is None:
 
             def reference(states: int = states) -> Measured:

@@ -29,17 +29,17 @@ class Measured:
 
 @dataclass(frozen=True)
 class Row:
-    """The same work done in one way."""
+    """The same work done by one of several means."""
 
     work: str
-    way: str
+    variant: str
     measured: Measured | None
     failure: str | None = None
     """Why there is no figure."""
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
-        found = {"work": self.work, "way": self.way}
+        found = {"work": self.work, "variant": self.variant}
         return {**found, **({"failure": self.failure} if self.measured is None else asdict(self.measured))}
 
 
@@ -59,21 +59,21 @@ class Sheet:
         """Whether the sizes are the paper's."""
         return self.size == "full"
 
-    def row(self, work: str, way: str, job: Callable[[], Measured]) -> Measured | None:
+    def row(self, work: str, variant: str, job: Callable[[], Measured]) -> Measured | None:
         """Measure and write down; nothing that a job raises stops the others."""
         if self.rows and time.monotonic() - self._began > self._given:
-            self.not_begun.append(f"{work} ({way})")
+            self.not_begun.append(f"{work} ({variant})")
             return None
         measured = failure = None
-        print(f"{work}: {way} …", file=sys.stderr, flush=True)
+        print(f"{work}: {variant} …", file=sys.stderr, flush=True)
         try:
             measured = job()
         except UserError:
             raise
         except Exception as error:  # an accelerator's memory may be too small for one row
             failure = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:200]}"
-        self.rows.append(Row(work, way, measured, failure))
-        # What this row compiled and left on the device must not be in the way of the next.
+        self.rows.append(Row(work, variant, measured, failure))
+        # What this row compiled and left on the device must not hinder the next.
         jax.clear_caches()
         gc.collect()
         return measured

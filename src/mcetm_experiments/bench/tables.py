@@ -29,14 +29,14 @@ def show_benchmarks(results: dict[str, Any], console: Console) -> None:
         for row in rows:
             first, work = row["work"] if row["work"] != work else "", row["work"]
             if "failure" in row:
-                table.add_row(first, f"{row['way']}: [red]{_plain(row['failure'])}[/red]")
+                table.add_row(first, f"{row['variant']}: [red]{_plain(row['failure'])}[/red]")
                 continue
             cells = [_time(row["seconds"])]
             if compiles:
                 compiled = row["compile_seconds"]
                 cells.append("" if compiled is None else f"{compiled:.1f} s")
             cells += [_figure(key, row["figures"].get(key)) for key in figures]
-            table.add_row(first, row["way"], *cells)
+            table.add_row(first, row["variant"], *cells)
         console.print(table)
 
 

@@ -21,17 +21,19 @@ def run_train(sheet: Sheet) -> None:
     """Preset `quick` on the embedded dataset, in processes of its own; at full size with its comparisons."""
     command = ["train", "--preset", "quick", *([] if sheet.full else ["--set", "compare=false"])]
     with TemporaryDirectory() as scratch:
-        for way in ("first start", "second start, programs kept"):
-            folder = Path(scratch) / way.split()[0]
+        for variant in ("first start", "second start, programs kept"):
+            folder = Path(scratch) / variant.split()[0]
             whole = f"mcetm {' '.join(command)}"
-            found = sheet.row(whole, way, lambda f=folder: _run([*command, "--out", str(f)], Path(scratch)))
+            found = sheet.row(
+                whole, variant, lambda f=folder: _run([*command, "--out", str(f)], Path(scratch))
+            )
             if found is None:
                 continue
             stages = json.loads((folder / "seconds.json").read_text(encoding="utf-8"))
             for stage, seconds in stages.items():
-                sheet.row(stage, way, lambda s=seconds, f=folder, n=stage: _stage(s, f, n))
+                sheet.row(stage, variant, lambda s=seconds, f=folder, n=stage: _stage(s, f, n))
             left = found.seconds.median - sum(stages.values())
-            sheet.row("imports, data and the rest", way, lambda s=left: Measured(Spread.of([s])))
+            sheet.row("imports, data and the rest", variant, lambda s=left: Measured(Spread.of([s])))
 
 
 def _run(arguments: list[str], scratch: Path) -> Measured:

@@ -50,14 +50,16 @@ def _compare(console: Console, title: str, families: dict[str, Any], what: str) 
     from rich.table import Table
 
     methods = _BOUNDS if what == "certificates" else _METHODS
-    rivals = [name for name in next(iter(next(iter(families.values())).values()))[what] if "hybrid −" in name]
+    baselines = [
+        name for name in next(iter(next(iter(families.values())).values()))[what] if "hybrid −" in name
+    ]
     table = Table(title=f"{title}: mean ± spread over MDPs; paired differences ± standard error")
-    for column in ("family", "rows", *methods, *rivals):
+    for column in ("family", "rows", *methods, *baselines):
         table.add_column(column, justify="left" if column == "family" else "right")
     for family, parts in families.items():
         for rows, part in parts.items():
             cells = [f"{part[what][m]['mean']:.3f}±{part[what][m]['std']:.2f}" for m in methods]
-            paired = [part[what][r] for r in rivals]
+            paired = [part[what][r] for r in baselines]
             cells += [f"{p['mean']:+.3f}±{p['standard error']:.3f}" for p in paired]
             table.add_row(family, rows, *cells)
     console.print(table)

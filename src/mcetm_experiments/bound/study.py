@@ -175,8 +175,8 @@ def _compare_certificates(bounds: dict[str, np.ndarray], learning: Learning) -> 
             compared[name]["gap / bound"] = (
                 float(np.median(gap[informs] / tests[name][informs])) if informs.any() else None
             )
-    for rival in ("paper", "MOBILE", "MOReL"):
-        compared[f"hybrid − {rival}"] = _paired(tests["hybrid"] - tests[rival])
+    for baseline in ("paper", "MOBILE", "MOReL"):
+        compared[f"hybrid − {baseline}"] = _paired(tests["hybrid"] - tests[baseline])
     return {
         **compared,
         "violated": int(bounds["violated"].sum()),
@@ -210,8 +210,8 @@ def _compare_returns(found: dict[str, np.ndarray], learning: Learning) -> dict[s
             "level": learning.levels[level],
             "beta": learning.betas[beta],
         }
-    for rival in ("penalty only", "truncation only"):
-        compared[f"hybrid − {rival}"] = _paired(scores["hybrid"] - scores[rival])
+    for baseline in ("penalty only", "truncation only"):
+        compared[f"hybrid − {baseline}"] = _paired(scores["hybrid"] - scores[baseline])
     return compared
 
 

@@ -1,4 +1,4 @@
-"""The contact study as a table."""
+"""The contact study as a table and a figure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def show_contact(results: dict[str, Any], console: Console) -> None:
     from rich.table import Table
 
     horizons = results["horizons"]
-    for way, words in (("point", "point predictions"), ("sampled", "samples")):
+    for kind, words in (("point", "point predictions"), ("sampled", "samples")):
         for quantity, unit in results["units"].items():
             table = Table(title=f"{quantity} error of {words}, {unit}, by steps ahead")
             table.add_column("model")
@@ -27,9 +27,9 @@ def show_contact(results: dict[str, Any], console: Console) -> None:
                 table.add_column(str(horizon), justify="right")
             table.add_column("training", justify="right")
             for name, model in results["models"].items():
-                if way not in model:
+                if kind not in model:
                     continue
-                cells = model[way][quantity]
+                cells = model[kind][quantity]
                 spreads = cells["std"] or [None] * len(horizons)
                 shown = [cell(m, s) for m, s in zip(cells["mean"], spreads, strict=True)]
                 table.add_row(name, *shown, f"{model['seconds']:.0f} s" if model["seconds"] else "")
@@ -54,8 +54,8 @@ def draw_contact(path: Path, runs: list[dict[str, Any]]) -> None:
                 axis.fill_between(steps, low, high, color=style["color"], alpha=0.15)
             axis.set(xlabel="steps ahead (1/148 s each)", ylabel=units[quantity], yscale="log")
         example = runs[0]["example"]
-        steps = np.arange(1, len(example["truth"]) + 1)
-        right.plot(steps, example["truth"], color="0.6", linewidth=4, label="truth")
+        steps = np.arange(1, len(example["ground truth"]) + 1)
+        right.plot(steps, example["ground truth"], color="0.6", linewidth=4, label="ground truth")
         for name, style in zip(names, STYLES, strict=False):
             right.plot(steps, example[name], markevery=8, markersize=4, **style)
         right.set(xlabel="steps ahead", ylabel="height of the centre, cube widths", title="one held-out toss")

@@ -32,7 +32,7 @@ from mcetm.pipeline import describe_environment
 from mcetm.training import EarlyStopping
 from mcetm_experiments.contact.figures import draw_contact
 from mcetm_experiments.contact.settings import ContactStudy
-from mcetm_experiments.shared.baselines import RivalsConfig, scaled_down, train_rivals
+from mcetm_experiments.shared.baselines import BaselinesConfig, scaled_down, train_baselines
 from mcetm_experiments.shared.keeping import kept
 from mcetm_experiments.shared.openloop import Windows, open_loop
 
@@ -48,7 +48,7 @@ _ROTATION = slice(3, 7)
 class ContactConfig:
     """How much is trained and tested."""
 
-    rivals: RivalsConfig
+    baselines: BaselinesConfig
     seeds: int = 3
     """Each has a split between tosses and initial weights of its own."""
     holdout: float = 0.15
@@ -62,8 +62,8 @@ class ContactConfig:
 _STANDARD = replace(STANDARD, variable="change")
 
 
-def _fast() -> RivalsConfig:
-    config = RivalsConfig(
+def _fast() -> BaselinesConfig:
+    config = BaselinesConfig(
         # So few rows are soon learned by heart: the hold-out says when to stop.
         gaussian=GaussianConfig(
             steps=10_000, batch_size=512, early_stopping=EarlyStopping(8), validate_every=250
@@ -83,9 +83,9 @@ def _fast() -> RivalsConfig:
     )
 
 
-def _quick() -> RivalsConfig:
+def _quick() -> BaselinesConfig:
     short = Langevin(steps=6)
-    config = RivalsConfig(
+    config = BaselinesConfig(
         gaussian=GaussianConfig(members=3, elites=3, width=100, depth=3, steps=3000, batch_size=256),
         autoencoder=AutoencoderConfig(latent_dim=10, steps=3000, batch_size=256),
         diffusion=DiffusionConfig(width=100, depth=3, steps=4000, batch_size=256),
@@ -145,11 +145,12 @@ def unit_quaternion(state: Float[Array, " obs"]) -> Float[Array, " obs"]:
 
 
 def errors(
-    predicted: Float[np.ndarray, "windows horizon obs"], truth: Float[np.ndarray, "windows horizon obs"]
+    predicted: Float[np.ndarray, "windows horizon obs"],
+    ground_truth: Float[np.ndarray, "windows horizon obs"],
 ) -> dict[str, Float[np.ndarray, " horizon"]]:
     """Mean error after each step: position in cube widths, rotation in degrees."""
-    position = np.linalg.norm(predicted[..., :3] - truth[..., :3], axis=-1) / WIDTH
-    cosine = np.abs((predicted[..., _ROTATION] * truth[..., _ROTATION]).sum(axis=-1))
+    position = np.linalg.norm(predicted[..., :3] - ground_truth[..., :3], axis=-1) / WIDTH
+    cosine = np.abs((predicted[..., _ROTATION] * ground_truth[..., _ROTATION]).sum(axis=-1))
     rotation = np.degrees(2.0 * np.arccos(np.clip(cosine, 0.0, 1.0)))
     return {"position": position.mean(axis=0), "rotation": rotation.mean(axis=0)}
 
@@ -189,43 +190,43 @@ def _run_seed(tosses: Transitions, config: ContactConfig, seed: int) -> dict[str
     """Every model's error curves, and the heights of one example."""
     train, test = tosses.split(config.holdout, seed=seed)
     windows = Windows.of(test, max(HORIZONS), every=config.every)
-    truth = np.asarray(windows.truth)
-    still = np.repeat(np.asarray(windows.start)[:, None], truth.shape[1], axis=1)
-    shown = _falling(truth)
-    run: dict[str, Any] = {"no change": {"point": errors(still, truth), "seconds": 0.0}}
-    example = {"truth": truth[shown, :, 2] / WIDTH}
+    ground_truth = np.asarray(windows.ground_truth)
+    still = np.repeat(np.asarray(windows.start)[:, None], ground_truth.shape[1], axis=1)
+    shown = _falling(ground_truth)
+    run: dict[str, Any] = {"no change": {"point": errors(still, ground_truth), "seconds": 0.0}}
+    example = {"ground truth": ground_truth[shown, :, 2] / WIDTH}
     # Elites are chosen on part of the training tosses, never on the test.
-    fitted, held = train.split(0.1, seed=seed)
-    for rival in train_rivals(fitted, held, config.rivals, key=jax.random.key(seed)):
+    fitted, holdout = train.split(0.1, seed=seed)
+    for baseline in train_baselines(fitted, holdout, config.baselines, key=jax.random.key(seed)):
         point_key, *keys = jax.random.split(jax.random.key(1000 + seed), 1 + config.draws)
-        point = open_loop(rival.predict, project=unit_quaternion)(windows, point_key)
-        roll = open_loop(rival.sample, project=unit_quaternion)
-        sampled = [errors(roll(windows, key), truth) for key in keys]
-        run[rival.name] = {
-            "point": errors(point, truth),
+        point = open_loop(baseline.predict, project=unit_quaternion)(windows, point_key)
+        roll = open_loop(baseline.sample, project=unit_quaternion)
+        sampled = [errors(roll(windows, key), ground_truth) for key in keys]
+        run[baseline.name] = {
+            "point": errors(point, ground_truth),
             "sampled": {name: np.mean([s[name] for s in sampled], axis=0) for name in sampled[0]},
-            "seconds": rival.seconds,
+            "seconds": baseline.seconds,
         }
-        example[rival.name] = point[shown, :, 2] / WIDTH
+        example[baseline.name] = point[shown, :, 2] / WIDTH
     return {**run, "example": example}
 
 
-def _falling(truth: Float[np.ndarray, "windows horizon obs"]) -> int:
+def _falling(ground_truth: Float[np.ndarray, "windows horizon obs"]) -> int:
     """The window whose cube loses most height: it falls, hits and rolls."""
-    return int(np.argmax(truth[:, 0, 2] - truth[:, -1, 2]))
+    return int(np.argmax(ground_truth[:, 0, 2] - ground_truth[:, -1, 2]))
 
 
 def _summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
     """Mean and spread over seeds at the stated horizons, and the mean curve."""
     summary: dict[str, Any] = {"seconds": float(np.mean([run["seconds"] for run in runs]))}
-    for way in ("point", "sampled"):
-        if way not in runs[0]:
+    for kind in ("point", "sampled"):
+        if kind not in runs[0]:
             continue
-        summary[way] = {}
+        summary[kind] = {}
         for name in ("position", "rotation"):
-            curves = np.array([run[way][name] for run in runs])
+            curves = np.array([run[kind][name] for run in runs])
             at = curves[:, [h - 1 for h in HORIZONS]]
-            summary[way][name] = {
+            summary[kind][name] = {
                 "mean": at.mean(axis=0).tolist(),
                 "std": at.std(axis=0, ddof=1).tolist() if len(runs) > 1 else None,
                 "seeds": at.tolist(),
@@ -236,13 +237,13 @@ def _summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
 def _winners(models: dict[str, Any]) -> dict[str, dict[str, str]]:
     """Who has the least mean error at each horizon, and whether the next one is further than the spread."""
     winners: dict[str, dict[str, str]] = {}
-    rivals = {name: model for name, model in models.items() if "sampled" in model}
+    baselines = {name: model for name, model in models.items() if "sampled" in model}
     for quantity in ("position", "rotation"):
         winners[quantity] = {}
         for i, horizon in enumerate(HORIZONS):
-            means = {name: model["point"][quantity]["mean"][i] for name, model in rivals.items()}
+            means = {name: model["point"][quantity]["mean"][i] for name, model in baselines.items()}
             first, second = sorted(means, key=lambda name: means[name])[:2]
-            seeds = [np.array(rivals[name]["point"][quantity]["seeds"])[:, i] for name in (first, second)]
+            seeds = [np.array(baselines[name]["point"][quantity]["seeds"])[:, i] for name in (first, second)]
             clear = bool((seeds[0] < seeds[1]).all())
             margin = "for every seed" if clear else f"not for every seed against {second}"
             winners[quantity][str(horizon)] = f"{first} ({margin})"

@@ -25,7 +25,7 @@ STAGES: tuple[Stages, ...] = ("two-stage", "ambient")
 _BATCH = 1000
 
 
-class HeldOut(eqx.Module):
+class LevelRows(eqx.Module):
     """Held-out rows of every level of a task."""
 
     rows: dict[str, tuple[Array, Array, Array]]
@@ -34,7 +34,7 @@ class HeldOut(eqx.Module):
     """Standard deviation of each dimension's change."""
 
     @classmethod
-    def of(cls, logs: dict[str, Transitions], train: Transitions, count: int, *, seed: int) -> HeldOut:
+    def of(cls, logs: dict[str, Transitions], train: Transitions, count: int, *, seed: int) -> LevelRows:
         """Rows at random that are not among those trained on."""
         rows, spread, rng = {}, {}, np.random.default_rng(seed)
         for level, log in logs.items():
@@ -49,10 +49,10 @@ class HeldOut(eqx.Module):
     def errors(self, draw: Draw, *, key: PRNGKeyArray) -> dict[str, dict[str, Any]]:
         """What a prediction errs by on every level."""
         found = {}
-        for level, (obs, action, truth) in self.rows.items():
+        for level, (obs, action, ground_truth) in self.rows.items():
             keys = jax.random.split(key, len(obs))
             predicted = in_batches(lambda *part: _predict(draw, *part), (obs, action, keys), _BATCH)
-            found[level] = errors(predicted, np.asarray(truth), self.spread[level])
+            found[level] = errors(predicted, np.asarray(ground_truth), self.spread[level])
         return found
 
 
@@ -63,11 +63,11 @@ def _predict(draw: Draw, obs: Array, action: Array, keys: Array) -> Array:
 
 def errors(
     predicted: Float[np.ndarray, "rows obs"],
-    truth: Float[np.ndarray, "rows obs"],
+    ground_truth: Float[np.ndarray, "rows obs"],
     spread: Float[np.ndarray, " obs"],
 ) -> dict[str, Any]:
     """Absolute errors: their mean in raw units and in units of the spread of changes, and a typical row's."""
-    error = np.abs(predicted.astype(np.float64) - truth)
+    error = np.abs(predicted.astype(np.float64) - ground_truth)
     return {
         "mean": float(error.mean()),
         "median": float(np.median(error.mean(axis=1))),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 PUBLISHED_MODELS = ("mlp", "standard", "plain")
-"""The table's columns, MLP, standard ETM and MC-ETM, by the names of our rivals."""
+"""The table's columns, MLP, standard ETM and MC-ETM, by the names of our models."""
 PUBLISHED: dict[tuple[str, str, str], tuple[float, float, float]] = {
     # (task, trained on, tested on): mean absolute error of the next state, raw units
     ("hopper", "random", "random"): (0.005827, 0.007405, 0.001986),

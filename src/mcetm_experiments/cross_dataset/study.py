@@ -20,18 +20,18 @@ from mcetm.dynamics import Langevin
 from mcetm.files import write_json
 from mcetm.pipeline import describe_environment
 from mcetm_experiments.cross_dataset.figures import draw_curves, draw_rows
-from mcetm_experiments.cross_dataset.onestep import STAGES, STARTS, HeldOut, with_steps
+from mcetm_experiments.cross_dataset.onestep import STAGES, STARTS, LevelRows, with_steps
 from mcetm_experiments.cross_dataset.published import PUBLISHED, PUBLISHED_MODELS
 from mcetm_experiments.cross_dataset.settings import CrossDatasetStudy
-from mcetm_experiments.shared.baselines import Rivals, RivalsConfig, point, rival
+from mcetm_experiments.shared.baselines import Baselines, BaselinesConfig, baseline, point
 from mcetm_experiments.shared.keeping import kept, lookup
 from mcetm_experiments.shared.locomotion import (
+    BASELINES,
     LEVELS,
     MODELS,
-    RIVALS,
     TASKS,
     Logs,
-    rivals_on,
+    baselines_on,
     setting,
     thinned,
 )
@@ -42,7 +42,7 @@ from mcetm_experiments.shared.settings import Level, Model, TaskName
 class CrossConfig:
     """How much is trained and tested."""
 
-    rivals: dict[str, RivalsConfig]
+    baselines: dict[str, BaselinesConfig]
     """By task."""
     logs: Logs
     tests: tuple[Level, ...] = LEVELS
@@ -60,14 +60,14 @@ class CrossConfig:
 
 PRESETS = {
     "quick": lambda: CrossConfig(
-        {task: RIVALS["quick"](task) for task in TASKS},
+        {task: BASELINES["quick"](task) for task in TASKS},
         Logs(20_000),
         tests=("random", "medium"),
         rows=1000,
         lengths=(0, 4, 16, 64),
     ),
-    "fast": lambda: CrossConfig({task: RIVALS["fast"](task) for task in TASKS}, Logs(1_000_000)),
-    "paper": lambda: CrossConfig({task: RIVALS["paper"](task) for task in TASKS}, Logs(2_000_000)),
+    "fast": lambda: CrossConfig({task: BASELINES["fast"](task) for task in TASKS}, Logs(1_000_000)),
+    "paper": lambda: CrossConfig({task: BASELINES["paper"](task) for task in TASKS}, Logs(2_000_000)),
 }
 NOW: dict[str, tuple[tuple[TaskName, ...], tuple[Level, ...]]] = {
     "quick": (("hopper",), ("random", "medium")),
@@ -85,7 +85,7 @@ class _Task:
     ) -> None:
         self.task, self.config, self.out, self.seed, self.trained = task, config, out, seed, trained
         self._logs: dict[str, tuple[Transitions, Transitions]] = {}
-        self._rivals: dict[tuple[str, float], tuple[Rivals, HeldOut, str]] = {}
+        self._baselines: dict[tuple[str, float], tuple[Baselines, LevelRows, str]] = {}
 
     def setting(self, level: str, **more: Any) -> dict[str, Any]:
         """What a part depends on."""
@@ -106,12 +106,12 @@ class _Task:
 
     def measure(self, level: str, model: str, share: float = 1.0) -> dict[str, Any]:
         """Errors of one model, trained on (a share of) one level, on every level."""
-        rivals, tests, checksum = self._prepare(level, share)
-        found = rival(rivals, model)
+        baselines, tests, checksum = self._prepare(level, share)
+        found = baseline(baselines, model)
         return {
             "tests": tests.errors(found.predict, key=jax.random.key(self.seed)),
             "seconds": found.seconds,
-            "transitions": len(rivals.train) + len(rivals.holdout),
+            "transitions": len(baselines.train) + len(baselines.holdout),
             "data": checksum,
         }
 
@@ -121,8 +121,8 @@ class _Task:
 
     def measure_chains(self) -> dict[str, Any]:
         """Errors of MC-ETM's predictions after ever more Langevin steps, by start and stages."""
-        rivals, tests, _ = self._prepare(self.config.studied, 1.0)
-        model, curves = rivals.plain.model, {}
+        baselines, tests, _ = self._prepare(self.config.studied, 1.0)
+        model, curves = baselines.plain.model, {}
         for start in STARTS:
             for stages in STAGES:
                 curves[f"{start}, {stages}"] = [
@@ -134,17 +134,17 @@ class _Task:
                 ]
         return curves
 
-    def _prepare(self, level: str, share: float) -> tuple[Rivals, HeldOut, str]:
-        """Rivals to be trained, and the tests of what they learn; those of one log at a time are kept."""
-        if (level, share) not in self._rivals:
+    def _prepare(self, level: str, share: float) -> tuple[Baselines, LevelRows, str]:
+        """Models to be trained, and the tests of what they learn; those of one log at a time are kept."""
+        if (level, share) not in self._baselines:
             train, _ = self._divided(level)
             tests = {name: self._divided(name)[1] for name in self.config.tests}
             subset = thinned(train, max(20, round(share * len(train))), seed=self.seed)
-            models = self.config.rivals[self.task]
-            rivals = rivals_on(subset, level, models, seed=self.seed, folder=self.trained)
-            found = HeldOut.of(tests, train, self.config.rows, seed=self.seed)
-            self._rivals = {(level, share): (rivals, found, subset.checksum)}
-        return self._rivals[level, share]
+            models = self.config.baselines[self.task]
+            baselines = baselines_on(subset, level, models, seed=self.seed, folder=self.trained)
+            found = LevelRows.of(tests, train, self.config.rows, seed=self.seed)
+            self._baselines = {(level, share): (baselines, found, subset.checksum)}
+        return self._baselines[level, share]
 
     def _divided(self, level: str) -> tuple[Transitions, Transitions]:
         if level not in self._logs:
@@ -199,7 +199,7 @@ def run_cross_dataset(settings: CrossDatasetStudy, config: CrossConfig | None = 
 
 
 def _run_level(study: _Task, level: Level, models: Sequence[Model], advance: Any) -> None:
-    """Everything that is trained on one level, so that its log and its rivals are made once."""
+    """Everything that is trained on one level, so that its log and its models are made once."""
     kept(study.part("rows", level, "unchanged"), study.setting(level), lambda: study.unchanged(level))
     for model in models:
         kept(*study.row(level, model), lambda model=model: study.measure(level, model))

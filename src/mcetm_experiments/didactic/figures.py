@@ -27,33 +27,33 @@ def show_didactic(results: dict[str, Any], console: Console) -> None:
     """Errors and impossible states of every model, mean ± spread over seeds, and what it cost."""
     from rich.table import Table
 
-    for way, words in (("point", "point predictions"), ("sampled", "samples")):
+    for kind, words in (("point", "point predictions"), ("sampled", "samples")):
         table = Table(title=f"{words} on the grid over [−1, 1]²: mean absolute error, impossible states")
         table.add_column("model")
         for title in (*_COLUMNS.values(), "training", "inference"):
             table.add_column(title, justify="right")
         for name, model in results["models"].items():
-            if way not in model:
+            if kind not in model:
                 continue
             cells = []
             for measure in _COLUMNS:
-                found, factor = model[way][measure], 100.0 if measure.startswith("impossible") else 1.0
+                found, factor = model[kind][measure], 100.0 if measure.startswith("impossible") else 1.0
                 spread = None if found["std"] is None else factor * found["std"]
                 cells.append(cell(factor * found["mean"], spread))
             costs = (
                 (f"{model['seconds']:.3g} s", f"{1e6 * model['inference']:.3g} µs")
-                if way == "point"
+                if kind == "point"
                 else ("", "")
             )
             table.add_row(name, *cells, *costs)
         console.print(table)
     models = results["models"]
     for name in (name for name in models if name.endswith("ETM")):
-        near = {rival: model["point"]["near"]["mean"] for rival, model in models.items()}
+        near = {baseline: model["point"]["near"]["mean"] for baseline, model in models.items()}
         shares = (
-            f"{near[name] / near[rival]:.2f} × that of the {rival}"
-            for rival in near
-            if rival.startswith("MLP")
+            f"{near[name] / near[baseline]:.2f} × that of the {baseline}"
+            for baseline in near
+            if baseline.startswith("MLP")
         )
         console.print(f"Error of {name} near the discontinuities: {', '.join(shares)}.")
 
@@ -64,10 +64,10 @@ def draw_surfaces(
     cut: tuple[Float[np.ndarray, " states"], float],
     lines: dict[str, Float[np.ndarray, " states"]],
 ) -> None:
-    """Every surface ŝ'(s, a), the truth first, and a cut through all of them: its states and its action."""
+    """Every surface ŝ'(s, a), the ground truth first, and a cut through all of them (states and action)."""
     columns = 3
     rows = -(-(len(surfaces) + 1) // columns)
-    ticks = np.linspace(-1.0, 1.0, len(surfaces["truth"]))
+    ticks = np.linspace(-1.0, 1.0, len(surfaces["ground truth"]))
     state, action = np.meshgrid(ticks, ticks, indexing="ij")
     with figure(path, width=2.5 * columns, height=2.45 * rows) as drawn:
         # Boxes in three dimensions know nothing of the room that their labels need.
@@ -101,8 +101,8 @@ def draw_surfaces(
         box = axis.get_position()
         axis.set_position((box.x0 + 0.03, box.y0 + 0.01, box.width - 0.03, box.height - 0.045))
         states, at = cut
-        axis.plot(states, lines["truth"], color="0.8", linewidth=5, label="truth")
-        others = [name for name in lines if name != "truth"]
+        axis.plot(states, lines["ground truth"], color="0.8", linewidth=5, label="ground truth")
+        others = [name for name in lines if name != "ground truth"]
         for shift, (name, style) in enumerate(zip(others, STYLES, strict=False)):
             axis.plot(states, lines[name], markersize=4, markevery=(2 * shift, 20), label=name, **style)
         axis.set_ylabel("$s'$", labelpad=-4)

@@ -11,7 +11,7 @@ from mcetm_experiments.shared.settings import Folder, say_written
 
 @dataclass(frozen=True)
 class DidacticStudy:
-    """The discontinuous function of the paper's section 5.1: every transition model beside the truth."""
+    """The discontinuous function of the paper's section 5.1: every model beside the ground truth."""
 
     preset: Literal["quick", "paper"] = "quick"
     """quick: minutes on two cores; paper: full size, for a GPU."""

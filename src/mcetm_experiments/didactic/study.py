@@ -30,7 +30,7 @@ from mcetm.files import write_json
 from mcetm.pipeline import describe_environment
 from mcetm_experiments.didactic.figures import draw_errors, draw_surfaces
 from mcetm_experiments.didactic.settings import DidacticStudy
-from mcetm_experiments.shared.baselines import Rivals, RivalsConfig, Trained, seeded
+from mcetm_experiments.shared.baselines import Baselines, BaselinesConfig, Trained, seeded
 from mcetm_experiments.shared.discontinuous import (
     NEAR,
     didactic_function,
@@ -53,11 +53,11 @@ MODELS = {
     "MC-ETM": "plain",
     "anchored ETM": "anchored",
 }
-"""Names in tables and figures, and in `Rivals`."""
+"""Names in tables and figures, and in `Baselines`."""
 CUT = (np.linspace(-0.56, -0.44, 120), 0.25)
 """States and action of the cut through all surfaces, across the largest jump."""
 _BATCH = 1600
-_HELD = 2000
+_HOLDOUT_ROWS = 2000
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class DidacticConfig:
     The members of every ensemble are the seeds: each has initial weights and minibatches of its own.
     """
 
-    rivals: RivalsConfig
+    baselines: BaselinesConfig
     seeds: int = 5
     transitions: int = 100_000
     """The appendix says 100,000, the text 10,000."""
@@ -77,9 +77,9 @@ class DidacticConfig:
     """Chains of an energy's point prediction, of which the lowest in energy is taken."""
 
 
-def _rivals(
+def _baselines(
     steps: dict[str, int], *, width: int, depth: int, batch_size: int, rate: float, count: int
-) -> RivalsConfig:
+) -> BaselinesConfig:
     """Everybody's networks of one width, activation, schedule and rate; steps for about equal training times.
 
     An energy is as deep as a regressor below s', and has two layers above.
@@ -93,11 +93,11 @@ def _rivals(
         sizes: dict[str, Any] = {"batch_size": batch_size, "count": count, "steps": steps[name]}
         return replace(base, activation="relu", **shared, **sizes, **changes)
 
-    # Slopes need no bound where rivals are drawn and not sought by chains; predictions end in small steps.
+    # Slopes need no bound where negatives are drawn and not sought by chains; predictions end in small steps.
     free: dict[str, Any] = {"latent": Langevin(steps=0), "ambient": Langevin(steps=0), "penalty": 0.0}
     plain = {"variable": "next_obs", "trunk": depth, "depth": 2, **free}
     chain = Langevin(steps=20, last=1e-4, noise=0.1)
-    return RivalsConfig(
+    return BaselinesConfig(
         gaussian=replace(regressor, steps=steps["gaussian"]),
         mlp=replace(regressor, squared=True, steps=steps["mlp"]),
         brief=replace(regressor, squared=True, steps=steps["standard"]),
@@ -129,15 +129,15 @@ def _quick() -> DidacticConfig:
         "plain": 1800,
         "anchored": 1000,
     }
-    rivals = _rivals(steps, width=64, depth=3, batch_size=256, rate=5e-3, count=8)
-    return DidacticConfig(rivals, grid=64)
+    baselines = _baselines(steps, width=64, depth=3, batch_size=256, rate=5e-3, count=8)
+    return DidacticConfig(baselines, grid=64)
 
 
 def _paper() -> DidacticConfig:
     regressors = {"mlp": 60_000, "gaussian": 60_000, "diffusion": 40_000}
     steps = {**regressors, "standard": 20_000, "plain": 20_000, "anchored": 20_000}
     return DidacticConfig(
-        _rivals(steps, width=200, depth=4, batch_size=1024, rate=1e-3, count=8), grid=200, starts=32
+        _baselines(steps, width=200, depth=4, batch_size=1024, rate=1e-3, count=8), grid=200, starts=32
     )
 
 
@@ -145,7 +145,7 @@ PRESETS = {"quick": _quick, "paper": _paper}
 
 
 def run_didactic(settings: DidacticStudy, config: DidacticConfig | None = None) -> dict[str, Any]:
-    """Train every model, compare it with the truth on the grid, write `results.json` and two figures.
+    """Train every model, compare it with the ground truth on the grid, write `results.json` and two figures.
 
     Finished models are kept in `out/models`; a study that was stopped goes on after them.
     """
@@ -163,15 +163,17 @@ def run_didactic(settings: DidacticStudy, config: DidacticConfig | None = None) 
         )
     setting = {"config": asdict(config), "seed": seed}
     train = draw_transitions(config.transitions, seed=seed)
-    held = draw_transitions(_HELD, seed=seed + 1_000_000)
-    rivals = Rivals(train, held, seeded(config.rivals, config.seeds), key=jax.random.key(seed), chunks=4)
+    holdout = draw_transitions(_HOLDOUT_ROWS, seed=seed + 1_000_000)
+    baselines = Baselines(
+        train, holdout, seeded(config.baselines, config.seeds), key=jax.random.key(seed), chunks=4
+    )
     found: dict[str, dict[str, Any]] = {}
     with progress("didactic study", len(MODELS), unit="models") as advance:
         for name, attribute in MODELS.items():
             found[name] = kept(
                 out / "models" / f"{attribute}.json",
                 setting,
-                lambda attribute=attribute: _measure(getattr(rivals, attribute), attribute, config, seed),
+                lambda attribute=attribute: _measure(getattr(baselines, attribute), attribute, config, seed),
             )
             advance(1)
     results = {
@@ -182,11 +184,11 @@ def run_didactic(settings: DidacticStudy, config: DidacticConfig | None = None) 
         "models": {name: _summary(model) for name, model in found.items()},
     }
     square = (config.grid, config.grid)
-    truth = didactic_function(*uniform_grid(config.grid)).reshape(square)
+    ground_truth = didactic_function(*uniform_grid(config.grid)).reshape(square)
     surfaces = {name: np.reshape(model["surface"], square) for name, model in found.items()}
-    across = {"truth": didactic_function(CUT[0], np.full_like(CUT[0], CUT[1]))}
+    across = {"ground truth": didactic_function(CUT[0], np.full_like(CUT[0], CUT[1]))}
     across |= {name: np.array(model["cut"]) for name, model in found.items()}
-    draw_surfaces(out / "didactic", {"truth": truth, **surfaces}, CUT, across)
+    draw_surfaces(out / "didactic", {"ground truth": ground_truth, **surfaces}, CUT, across)
     draw_errors(
         out / "didactic-errors", {name: np.reshape(model["error"], square) for name, model in found.items()}
     )
@@ -197,7 +199,7 @@ def run_didactic(settings: DidacticStudy, config: DidacticConfig | None = None) 
 def _measure(trained: Trained, attribute: str, config: DidacticConfig, seed: int) -> dict[str, Any]:
     """A model's errors on the grid, seed by seed, and the surface that its first seed predicts."""
     state, action = uniform_grid(config.grid)
-    truth = didactic_function(state, action)
+    ground_truth = didactic_function(state, action)
     keys = jax.random.split(jax.random.key(1000 + seed), 2)
     cut = np.concatenate([state, CUT[0]]), np.append(action, np.full_like(CUT[0], CUT[1]))
     found, seconds = _on_grid(_point(trained.model, config.starts), *cut, keys[0])
@@ -205,15 +207,15 @@ def _measure(trained: Trained, attribute: str, config: DidacticConfig, seed: int
     result: dict[str, Any] = {
         "seconds": trained.seconds,
         "inference": seconds / len(found),
-        "point": _errors(point, truth, state, action),
+        "point": _errors(point, ground_truth, state, action),
         "surface": point[0],
         "cut": found[0, len(state) :],
-        "error": np.abs(point - truth).mean(axis=0),
+        "error": np.abs(point - ground_truth).mean(axis=0),
     }
     if attribute not in ("mlp", "brief"):  # their spread means nothing
         draw = lambda o, a, k: trained.model.samples(o, a, 1, key=k).next_obs[:, 0]  # noqa: E731
         sampled, _ = _on_grid(draw, state, action, keys[1])
-        result["sampled"] = _errors(sampled, truth, state, action)
+        result["sampled"] = _errors(sampled, ground_truth, state, action)
     return result
 
 
@@ -247,10 +249,13 @@ def _on_grid(
 
 
 def _errors(
-    predicted: Float[np.ndarray, "seeds points"], truth: np.ndarray, state: np.ndarray, action: np.ndarray
+    predicted: Float[np.ndarray, "seeds points"],
+    ground_truth: np.ndarray,
+    state: np.ndarray,
+    action: np.ndarray,
 ) -> dict[str, Float[np.ndarray, " seeds"]]:
     """Mean absolute error everywhere, near the discontinuities and away; the share of impossible states."""
-    error, near = np.abs(predicted - truth), jump_distance(state, action) <= NEAR
+    error, near = np.abs(predicted - ground_truth), jump_distance(state, action) <= NEAR
     nowhere = impossible(predicted, state, action)
     return {
         "error": error.mean(axis=1),
@@ -263,5 +268,5 @@ def _errors(
 
 def _summary(model: dict[str, Any]) -> dict[str, Any]:
     """Costs, and mean and spread over seeds of every measure."""
-    ways = {way: over_seeds(model[way]) for way in ("point", "sampled") if way in model}
-    return {"seconds": model["seconds"], "inference": model["inference"], **ways}
+    found = {kind: over_seeds(model[kind]) for kind in ("point", "sampled") if kind in model}
+    return {"seconds": model["seconds"], "inference": model["inference"], **found}

@@ -31,7 +31,7 @@ SCORES = {
     "nearest neighbour": "MC-ETM",
     "random": "MC-ETM",
 }
-"""Every score, and the model whose errors it is held against: its own, if it is of one."""
+"""Every score, and the model with whose errors it is compared: its own, if it is of one."""
 SPREADS = ("MC-ETM member spread", "MC-ETM Q-penalty")
 """Scores between MC-ETM's members, which a single one does not have."""
 IN_UNITS = ("MC-ETM expected error", "Gaussian total spread")
@@ -78,20 +78,20 @@ class Subject(eqx.Module):
         change = jnp.asarray(np.where(spread > 0.0, spread, 1.0))
         return cls(inputs=inputs, change=change, neighbours=neighbours, **parts)
 
-    def error(self, predicted: Float[Array, " obs"], truth: Float[Array, " obs"]) -> dict[str, Array]:
+    def error(self, predicted: Float[Array, " obs"], ground_truth: Float[Array, " obs"]) -> dict[str, Array]:
         """Root mean square over components in units of their changes' spread, and the paper's plain MSE."""
-        away = predicted - truth
+        away = predicted - ground_truth
         return {"error": jnp.sqrt(((away / self.change) ** 2).mean()), "mse": (away**2).mean()}
 
     def look(
         self,
         obs: Float[Array, " obs"],
         action: Float[Array, " action"],
-        truth: Float[Array, " obs"],
+        ground_truth: Float[Array, " obs"],
         *,
         key: PRNGKeyArray,
     ) -> dict[str, dict[str, Any]]:
-        """Scores, errors and truncations ν of one (s, a), whose next state is the truth."""
+        """Scores, errors and truncations ν of one (s, a), whose next state is the ground truth."""
         energy_key, point_key, gaussian_key, value_key, chance_key = jax.random.split(key, 5)
         drawn = self.energy.samples(obs, action, self.count, key=energy_key)
         imagined = self.regressor.samples(obs, action, self.count, key=gaussian_key)
@@ -124,8 +124,8 @@ class Subject(eqx.Module):
         return {
             "scores": scores,
             "errors": {
-                "MC-ETM": self.error(self.energy.predict(obs, action, key=point_key), truth),
-                "Gaussian ensemble": self.error(means.mean(axis=0), truth),
+                "MC-ETM": self.error(self.energy.predict(obs, action, key=point_key), ground_truth),
+                "Gaussian ensemble": self.error(means.mean(axis=0), ground_truth),
             },
             "truncated": {
                 rule: self.threshold.exceeded(drawn, rule, level=level).mean(dtype=jnp.float32)
@@ -141,20 +141,20 @@ class Subject(eqx.Module):
 
 
 @eqx.filter_jit
-def _look(subject: Subject, obs: Array, action: Array, truth: Array, keys: Array) -> Any:
-    return jax.vmap(lambda o, a, s, k: subject.look(o, a, s, key=k))(obs, action, truth, keys)
+def _look(subject: Subject, obs: Array, action: Array, ground_truth: Array, keys: Array) -> Any:
+    return jax.vmap(lambda o, a, s, k: subject.look(o, a, s, key=k))(obs, action, ground_truth, keys)
 
 
 def look_at(
     subject: Subject,
     obs: Float[np.ndarray, "rows obs"],
     action: Float[np.ndarray, "rows action"],
-    truth: Float[np.ndarray, "rows obs"],
+    ground_truth: Float[np.ndarray, "rows obs"],
     *,
     batch_size: int,
     key: PRNGKeyArray,
 ) -> dict[str, dict[str, Any]]:
     """`Subject.look` at every row."""
     keys = jax.random.split(key, len(obs))
-    columns = (*(jnp.asarray(column) for column in (obs, action, truth)), keys)
+    columns = (*(jnp.asarray(column) for column in (obs, action, ground_truth)), keys)
     return in_batches(lambda *rows: _look(subject, *rows), columns, batch_size)

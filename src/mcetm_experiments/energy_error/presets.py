@@ -20,7 +20,7 @@ from mcetm.dynamics import (
 from mcetm.pipeline import ModelsConfig, make_config
 from mcetm_experiments.energy_error.settings import EnergyKind
 from mcetm_experiments.energy_error.value import ValueConfig
-from mcetm_experiments.shared.locomotion import JUDGING_TIME, TASKS, judging
+from mcetm_experiments.shared.locomotion import ANCHOR_HEAVY_TIME, TASKS, anchor_heavy
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class EnergyErrorConfig:
     """Of each rung at most."""
     samples: int = 5
     neighbours: int = 100_000
-    longer: float = JUDGING_TIME
-    """Steps of the rival ensemble in those of the anchor, for about the training time of the energy with its
+    longer: float = ANCHOR_HEAVY_TIME
+    """Steps of the longer ensemble in those of the anchor, for about the training time of the energy with its
     anchor and support."""
     rate: float = 0.01
     """Share of held-out rows above δ, for every score."""
@@ -88,7 +88,7 @@ def _to_the_end(dataset: str) -> ModelsConfig:
 
 PRESETS: dict[str, Callable[[str], EnergyErrorConfig]] = {
     "quick": _quick,
-    "fast": lambda dataset: EnergyErrorConfig(judging(make_config("fast", dataset=dataset).models)),
+    "fast": lambda dataset: EnergyErrorConfig(anchor_heavy(make_config("fast", dataset=dataset).models)),
     "paper": lambda dataset: EnergyErrorConfig(_to_the_end(dataset), samples=10, longer=1.0),
 }
 PRESET_TASKS = {"quick": TASKS[:1], "fast": TASKS, "paper": TASKS}

@@ -1,7 +1,7 @@
 """The energy-error study: does a score of distrust know where the model errs, on and off the data?
 
 The paper says so of MC-ETM's energy on halfcheetah (r = 0.79, one noise of unstated size). Here every score
-that an algorithm of this library relies on is held against true errors on a ladder that leads off the data.
+that an algorithm of this library relies on is compared with true errors on a ladder that leads off the data.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from mcetm_experiments.energy_error.reliability import COVERAGES, RATES, measure
 from mcetm_experiments.energy_error.settings import EnergyErrorStudy
 from mcetm_experiments.energy_error.tables import write_tables
 from mcetm_experiments.energy_error.value import evaluate_behaviour
-from mcetm_experiments.shared.baselines import Rivals, RivalsConfig, clocked, prolonged
+from mcetm_experiments.shared.baselines import Baselines, BaselinesConfig, clocked, prolonged
 from mcetm_experiments.shared.keeping import kept
 from mcetm_experiments.shared.locomotion import LEVELS, TASKS
 from mcetm_experiments.shared.summary import over_seeds
@@ -55,7 +55,7 @@ class _Parts:
     test: Transitions
     subject: Subject
     seconds: dict[str, float] = field(default_factory=dict)
-    """Of training without compilation: the energy with its anchor and support, and the rival ensemble."""
+    """Of training without compilation: the energy with its anchor and support, and the longer ensemble."""
 
 
 @dataclass(frozen=True)
@@ -154,34 +154,34 @@ def _job(dataset: str, make: Callable[[str], EnergyErrorConfig], settings: Energ
     # Of a piece nothing depends on how many seeds there are.
     setting = {
         "config": {**asdict(config), "seeds": None},
-        "rival": asdict(prolonged(config.models.gaussian, config.longer)),
+        "baseline": asdict(prolonged(config.models.gaussian, config.longer)),
         "data": log.checksum,
     }
 
     def parts(s: int) -> _Parts:
-        train, held = log.split(config.holdout, seed=s)
-        known, test = held.split(0.5, seed=s)
+        train, holdout = log.split(config.holdout, seed=s)
+        known, test = holdout.split(0.5, seed=s)
         return _Parts(train, known, test, *_train(train, known, task, config, s, settings.trained))
 
     seeds = range(settings.seed, settings.seed + config.seeds)
     return _Job(dataset, task, config, setting, [*seeds], parts)
 
 
-def rivals_of(
+def baselines_of(
     train: Transitions,
     known: Transitions,
     config: EnergyErrorConfig,
     seed: int,
     folder: Path | None = None,
     validate: Callable[[EnergyEnsemble], dict[str, Array]] | None = None,
-) -> Rivals:
+) -> Baselines:
     """The transition models of one seed, trained when they are asked for."""
     models, kind = config.models, config.models.energy.kind
     inference = models.inference or (REFINE if kind == "anchored" else InferenceConfig())
     chosen: dict[str, Any] = {kind: models.energy, f"{kind}_inference": inference}
     chosen |= {"gaussian": models.gaussian, "autoencoder": models.autoencoder, "longer": config.longer}
     key = _keys(seed)[0]
-    return Rivals(train, known, RivalsConfig(**chosen), key=key, folder=folder, validate=validate)
+    return Baselines(train, known, BaselinesConfig(**chosen), key=key, folder=folder, validate=validate)
 
 
 def _keys(seed: int) -> tuple[PRNGKeyArray, PRNGKeyArray]:
@@ -199,7 +199,7 @@ def _train(
     folder: Path | None,
 ) -> tuple[Subject, dict[str, float]]:
     """Everything that scores are made of, on one log, and what it cost."""
-    models, trained = config.models, rivals_of(train, known, config, s, folder)
+    models, trained = config.models, baselines_of(train, known, config, s, folder)
     train_key, calibration_key = _keys(s)
     found = getattr(trained, models.energy.kind)
     energy, seconds = found.model, found.seconds

@@ -68,7 +68,7 @@ def evaluate_behaviour(
     )
 
     def step(state: Any, data: Batch, *, key: PRNGKeyArray) -> tuple[Any, Metrics]:
-        critics, slow, moments = state
+        critics, slow, opt_state = state
         batch = data.draw(config.batch_size, key=key)
 
         def target(row: Batch) -> Array:
@@ -76,8 +76,10 @@ def evaluate_behaviour(
             return bellman_target(row.reward, row.terminated, value, config.discount)
 
         rows = Minibatch(batch.obs, batch.action, batch.next_obs, real=config.batch_size)
-        critics, moments, metrics = teach(critics, moments, rows, jax.vmap(target)(batch), rate=config.rate)
-        return (critics, follow(slow, critics, config.smoothing), moments), metrics
+        critics, opt_state, metrics = teach(
+            critics, opt_state, rows, jax.vmap(target)(batch), rate=config.rate
+        )
+        return (critics, follow(slow, critics, config.smoothing), opt_state), metrics
 
     result = fit(
         step,

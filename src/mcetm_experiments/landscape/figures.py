@@ -37,7 +37,7 @@ def show_landscape(results: dict[str, Any], console: Console) -> None:
         for name, model in models.items():
             table.add_row(name, *_cells(model[measure]))
         console.print(table)
-    table = Table(title="distances from the truth and from the manifold")
+    table = Table(title="distances from the ground truth and from the manifold")
     for column in ("model", "error of predictions", "their distance", "after long chains", "training"):
         table.add_column(column, justify="left" if column == "model" else "right")
     for name, model in models.items():
@@ -113,11 +113,13 @@ def draw_numbers(path: Path, results: dict[str, Any]) -> None:
             _draw(scores, results["distances"], model["auroc"], style, name)
             _draw(chains, results["chain"], model["drift"], style, name)
             _draw(times, model["curve"]["seconds"], model["curve"]["normal"], style, name)
-        distance = "distance $d$ from the truth"
+        distance = "distance $d$ from the ground truth"
         gaps.set(xlabel=distance, ylabel="$E(s' + d v) - E(s')$", xscale="log")
         gaps.set_yscale("symlog", linthresh=0.1)
         scores.set(xlabel=f"{distance} along a normal", ylabel="AUROC", xscale="log", ylim=(0.4, 1.02))
-        chains.set(xlabel="Langevin steps from the truth", ylabel="distance from the manifold", yscale="log")
+        chains.set(
+            xlabel="Langevin steps from the ground truth", ylabel="distance from the manifold", yscale="log"
+        )
         watched = results["watched"]
         times.set(
             xlabel="training time, s", ylabel=f"gap along the normal at $d$ = {watched:g}", yscale="log"

@@ -23,7 +23,7 @@ class LandscapeStudy:
     """Dimensions that an action is embedded in."""
 
     chain: int | None = None
-    """Langevin steps behind a rival in training: 50 in the paper and in preset `paper`, 4 in `quick`."""
+    """Langevin steps behind a negative in training: 50 in the paper and in preset `paper`, 4 in `quick`."""
 
     seeds: int | None = None
     """Independent trainings of every model: 3 in preset `quick`, 5 in `paper`."""

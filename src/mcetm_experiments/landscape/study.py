@@ -39,14 +39,14 @@ from mcetm.pipeline import describe_environment
 from mcetm_experiments.landscape.embedding import Embedding
 from mcetm_experiments.landscape.figures import draw_numbers, draw_slices
 from mcetm_experiments.landscape.settings import LandscapeStudy
-from mcetm_experiments.shared.baselines import Rivals, RivalsConfig, Trained, seeded
+from mcetm_experiments.shared.baselines import Baselines, BaselinesConfig, Trained, seeded
 from mcetm_experiments.shared.discontinuous import NOISE, as_log, didactic_function
 from mcetm_experiments.shared.keeping import kept
 from mcetm_experiments.shared.summary import over_seeds
 
 MODELS = {"standard ETM": "standard", "MC-ETM": "plain", "anchored ETM": "anchored"}
 DISTANCES = (0.025, 0.05, 0.1, 0.2, 0.4)
-"""Sizes of the steps off the truth; the noise along the curve is 0.05."""
+"""Sizes of the steps off the ground truth; the noise along the curve is 0.05."""
 WATCHED = 2
 """The distance (0.1) that is watched during training."""
 SHOWN = ((0.0, 0.0), (0.75, 0.25), (-0.75, -0.25), (0.25, 0.75))
@@ -59,7 +59,7 @@ _RANGE = (-2.0, 2.5)
 class LandscapeConfig:
     """How much is trained and tested. The members of every ensemble are the seeds."""
 
-    rivals: RivalsConfig
+    baselines: BaselinesConfig
     seeds: int = 5
     transitions: int = 100_000
     state_dim: int = 20
@@ -71,7 +71,7 @@ class LandscapeConfig:
     starts: int = 8
     """Chains of a prediction, of which the lowest in energy is taken."""
     chain: Langevin = field(default_factory=lambda: Langevin(steps=50, first=0.02, last=0.02))
-    """A piece of the long chains, which begin at the truth."""
+    """A piece of the long chains, which begin at the ground truth."""
     pieces: int = 10
     resolution: int = 61
     """Points along each side of a slice."""
@@ -79,7 +79,9 @@ class LandscapeConfig:
     """Measurements during training."""
 
 
-def _rivals(steps: dict[str, int], *, width: int, batch_size: int, count: int, rate: float) -> RivalsConfig:
+def _baselines(
+    steps: dict[str, int], *, width: int, batch_size: int, count: int, rate: float
+) -> BaselinesConfig:
     """Energies of one size; steps for about equal training times."""
 
     def energy(base: EnergyConfig, name: str, **changes: Any) -> EnergyConfig:
@@ -89,7 +91,7 @@ def _rivals(steps: dict[str, int], *, width: int, batch_size: int, count: int, r
 
     plain = {"variable": "next_obs", "trunk": 3, "depth": 2}
     last = Langevin(steps=20, noise=0.1)
-    return RivalsConfig(
+    return BaselinesConfig(
         gaussian=GaussianConfig(
             width=width,
             depth=3,
@@ -111,27 +113,27 @@ def _rivals(steps: dict[str, int], *, width: int, batch_size: int, count: int, r
     )
 
 
-def with_chains(rivals: RivalsConfig, steps: int) -> RivalsConfig:
-    """Rivals at the end of so many Langevin steps; of MC-ETM's one half are latent."""
+def with_chains(baselines: BaselinesConfig, steps: int) -> BaselinesConfig:
+    """Negatives at the end of so many Langevin steps; of MC-ETM's one half are latent."""
     if steps < 0:
         raise UserError(f"A chain cannot have {steps} steps.")
     latent, ambient = (Langevin(steps=part) for part in (steps // 2, steps - steps // 2))
     return replace(
-        rivals,
-        standard=replace(rivals.standard, ambient=Langevin(steps=steps)),
-        plain=replace(rivals.plain, latent=latent, ambient=ambient),
+        baselines,
+        standard=replace(baselines.standard, ambient=Langevin(steps=steps)),
+        plain=replace(baselines.plain, latent=latent, ambient=ambient),
     )
 
 
 def _quick() -> LandscapeConfig:
     steps = {"gaussian": 2000, "autoencoder": 2000, "standard": 1200, "plain": 850, "anchored": 600}
-    rivals = with_chains(_rivals(steps, width=64, batch_size=128, count=4, rate=3e-3), 4)
-    return LandscapeConfig(rivals, seeds=3, transitions=20_000, probes=200, pieces=6, chunks=5)
+    baselines = with_chains(_baselines(steps, width=64, batch_size=128, count=4, rate=3e-3), 4)
+    return LandscapeConfig(baselines, seeds=3, transitions=20_000, probes=200, pieces=6, chunks=5)
 
 
 def _paper() -> LandscapeConfig:
     steps = {"gaussian": 20_000, "autoencoder": 10_000, "standard": 5000, "plain": 3600, "anchored": 10_000}
-    return LandscapeConfig(_rivals(steps, width=200, batch_size=256, count=16, rate=1e-3))
+    return LandscapeConfig(_baselines(steps, width=200, batch_size=256, count=16, rate=1e-3))
 
 
 PRESETS = {"quick": _quick, "paper": _paper}
@@ -142,7 +144,7 @@ class Probes(eqx.Module):
 
     obs: Float[Array, "probes obs"]
     action: Float[Array, "probes action"]
-    truth: Float[Array, "probes obs"]
+    ground_truth: Float[Array, "probes obs"]
     tangent: Float[Array, "probes obs"]
     normal: Float[Array, "probes obs"]
 
@@ -170,35 +172,39 @@ class Probes(eqx.Module):
 
 @eqx.filter_jit
 def _energies(model: Judge, probes: Probes, moves: Float[Array, "moves probes obs"]) -> Array:
-    """E at the truth moved in every way, for each probe and member."""
+    """E at the ground truth moved in every direction, for each probe and member."""
     at = jax.vmap(model.energy)
-    return jax.lax.map(lambda move: at(probes.obs, probes.action, probes.truth + move), moves)
+    return jax.lax.map(lambda move: at(probes.obs, probes.action, probes.ground_truth + move), moves)
 
 
 def barriers(model: Judge, probes: Probes) -> dict[str, Float[np.ndarray, "distances members"]]:
-    """What the energy makes of small steps off the truth, for every distance and member.
+    """What the energy makes of small steps off the ground truth, for every distance and member.
 
     `normal` and `tangent` are gaps E(s' + d v) − E(s'), means over both signs of v; `pairs` is the share of
     probes whose own energy rises along the normal, `auroc` compares the energies of all probes.
     """
     sizes = jnp.asarray([sign * d for d in DISTANCES for sign in (1.0, -1.0)], jnp.float32)[:, None, None]
     moves = jnp.concatenate(
-        [jnp.zeros((1, *probes.truth.shape)), sizes * probes.normal, sizes * probes.tangent]
+        [jnp.zeros((1, *probes.ground_truth.shape)), sizes * probes.normal, sizes * probes.tangent]
     )
     energies = np.asarray(_energies(model, probes, moves), np.float64)
-    truth, (off, along) = energies[0], np.split(energies[1:], 2)
-    off, along = (part.reshape(len(DISTANCES), 2, *truth.shape) for part in (off, along))
-    gaps = {name: (part - truth).mean(axis=(1, 2)) for name, part in (("normal", off), ("tangent", along))}
-    scores = [[auroc(truth[:, m], part[0][:, m]) for m in range(truth.shape[1])] for part in off]
-    return {**gaps, "pairs": (off > truth).mean(axis=(1, 2)), "auroc": np.array(scores)}
+    ground_truth, (off, along) = energies[0], np.split(energies[1:], 2)
+    off, along = (part.reshape(len(DISTANCES), 2, *ground_truth.shape) for part in (off, along))
+    gaps = {
+        name: (part - ground_truth).mean(axis=(1, 2)) for name, part in (("normal", off), ("tangent", along))
+    }
+    scores = [
+        [auroc(ground_truth[:, m], part[0][:, m]) for m in range(ground_truth.shape[1])] for part in off
+    ]
+    return {**gaps, "pairs": (off > ground_truth).mean(axis=(1, 2)), "auroc": np.array(scores)}
 
 
 def drift(
     model: EnergyEnsemble, probes: Probes, config: LandscapeConfig, states: Embedding, *, key: PRNGKeyArray
 ) -> Float[np.ndarray, "pieces members"]:
-    """Mean distance from the curve after each piece of long chains in state space that begin at the truth."""
+    """Mean distance from the curve after each piece of long chains, which begin at the ground truth."""
 
-    def of_member(member: Energy, obs: Array, action: Array, truth: Array, key: PRNGKeyArray) -> Array:
+    def of_member(member: Energy, obs: Array, action: Array, ground_truth: Array, key: PRNGKeyArray) -> Array:
         at = lambda x: member(obs, action, model.space.leave(obs, x))  # noqa: E731
         unit = member.unit(obs, action)
         unit = None if unit is None else unit / model.space.scale.std
@@ -207,12 +213,14 @@ def drift(
             x = config.chain(at, x, box=model.space.box, unit=unit, key=key)
             return x, model.space.leave(obs, x)
 
-        return jax.lax.scan(piece, model.space.enter(obs, truth), jax.random.split(key, config.pieces))[1]
+        return jax.lax.scan(
+            piece, model.space.enter(obs, ground_truth), jax.random.split(key, config.pieces)
+        )[1]
 
     @eqx.filter_jit
     def all_chains(members: Energy, keys: Array) -> Array:
         one = lambda *row: eqx.filter_vmap(lambda m: of_member(m, *row))(members)  # noqa: E731
-        ends = jax.vmap(one)(probes.obs, probes.action, probes.truth, keys)
+        ends = jax.vmap(one)(probes.obs, probes.action, probes.ground_truth, keys)
         return states.distance(ends, *_RANGE)
 
     keys = jax.random.split(key, len(probes.obs))
@@ -220,11 +228,11 @@ def drift(
 
 
 def slices(model: Judge, probes: Probes, resolution: int) -> Float[np.ndarray, "probes normal tangent"]:
-    """The first member's energy on the plane of tangent and normal, above that of the truth."""
+    """The first member's energy on the plane of tangent and normal, above that of the ground truth."""
     ticks = slice_ticks(resolution)
     off, along = (part.ravel()[:, None, None] for part in np.meshgrid(ticks, ticks, indexing="ij"))
     moves = jnp.asarray(off, jnp.float32) * probes.normal + jnp.asarray(along, jnp.float32) * probes.tangent
-    still = jnp.zeros((1, *probes.truth.shape))
+    still = jnp.zeros((1, *probes.ground_truth.shape))
     energies = np.asarray(_energies(model, probes, jnp.concatenate([still, moves])))[..., 0]
     return (energies[1:] - energies[0]).T.reshape(-1, resolution, resolution)
 
@@ -248,7 +256,7 @@ def run_landscape(settings: LandscapeStudy, config: LandscapeConfig | None = Non
         seeds=config.seeds if settings.seeds is None else settings.seeds,
     )
     if settings.chain is not None:
-        config = replace(config, rivals=with_chains(config.rivals, settings.chain))
+        config = replace(config, baselines=with_chains(config.baselines, settings.chain))
     if config.seeds < 1:
         raise UserError(f"The landscape study needs at least 1 seed, not {config.seeds}.")
     embeddings = (
@@ -256,15 +264,17 @@ def run_landscape(settings: LandscapeStudy, config: LandscapeConfig | None = Non
         Embedding.draw(config.action_dim, seed=seed + 1_000_000),
     )
     setting = {"config": asdict(config), "seed": seed}
-    train, held = (embedded(n, embeddings, seed=s) for n, s in ((config.transitions, seed), (2000, seed + 1)))
+    train, holdout = (
+        embedded(n, embeddings, seed=s) for n, s in ((config.transitions, seed), (2000, seed + 1))
+    )
     rng = np.random.default_rng(seed + 2)
     probe_key, shown_key, train_key, test_key = jax.random.split(jax.random.key(seed), 4)
     probes = Probes.at(rng.uniform(-1.0, 1.0, (config.probes, 2)), embeddings, key=probe_key)
     shown = Probes.at(np.array(SHOWN), embeddings, key=shown_key)
-    rivals = Rivals(
+    baselines = Baselines(
         train,
-        held,
-        seeded(config.rivals, config.seeds),
+        holdout,
+        seeded(config.baselines, config.seeds),
         key=train_key,
         validate=lambda model: _watch(model, probes),
         chunks=config.chunks,
@@ -287,10 +297,10 @@ def run_landscape(settings: LandscapeStudy, config: LandscapeConfig | None = Non
             found[name] = kept(
                 out / "models" / f"{attribute}.json",
                 setting,
-                lambda attribute=attribute: measure(getattr(rivals, attribute)),
+                lambda attribute=attribute: measure(getattr(baselines, attribute)),
             )
             advance(1)
-    parts = kept(out / "models" / "parts.json", setting, lambda: _parts(rivals, probes, held))
+    parts = kept(out / "models" / "parts.json", setting, lambda: _parts(baselines, probes, holdout))
     results = {
         "study": "landscape",
         "preset": settings.preset,
@@ -335,25 +345,25 @@ def _curve(trained: Trained) -> dict[str, Any]:
 def _predictions(
     model: EnergyEnsemble, probes: Probes, starts: int, states: Embedding, *, key: PRNGKeyArray
 ) -> dict[str, Float[np.ndarray, " members"]]:
-    """Distance of predictions from the truth and from the curve."""
+    """Distance of predictions from the ground truth and from the curve."""
     predict = eqx.filter_jit(jax.vmap(lambda o, a, k: model.lowest(o, a, starts, key=k)))
     found = predict(probes.obs, probes.action, jax.random.split(key, len(probes.obs)))
     return {
-        "error": np.asarray(jnp.linalg.norm(found - probes.truth[:, None], axis=-1)).mean(axis=0),
+        "error": np.asarray(jnp.linalg.norm(found - probes.ground_truth[:, None], axis=-1)).mean(axis=0),
         "off": np.asarray(states.distance(found, *_RANGE)).mean(axis=0),
     }
 
 
-def _parts(rivals: Rivals, probes: Probes, held: Transitions) -> dict[str, Any]:
+def _parts(baselines: Baselines, probes: Probes, holdout: Transitions) -> dict[str, Any]:
     """What the regressor and the autoencoder, on which the energies stand, achieve."""
-    regressor, autoencoder = rivals.gaussian, rivals.autoencoder
+    regressor, autoencoder = baselines.gaussian, baselines.autoencoder
     mean = jax.vmap(lambda o, a: regressor.model.predict(o, a)[0])(probes.obs, probes.action)
-    error = jnp.linalg.norm(mean - probes.truth[:, None], axis=-1)
+    error = jnp.linalg.norm(mean - probes.ground_truth[:, None], axis=-1)
     return {
         "regressor": {"seconds": regressor.seconds, "error": float(error.mean())},
         "autoencoder": {
             "seconds": autoencoder.seconds,
-            "reconstruction": reconstruction(autoencoder.model, held).error,
+            "reconstruction": reconstruction(autoencoder.model, holdout).error,
         },
     }
 

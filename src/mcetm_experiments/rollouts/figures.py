@@ -8,24 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mcetm.report import STYLES, figure, legend_below
+from mcetm_experiments.rollouts.predictions import CONFINED, PREDICTIONS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-WAYS = {
-    "point": "",
-    "sampled": ", sampled",
-    "selected": ", low energy",
-    "held": ", held",
-    "selected, held": ", low energy, held",
-}
-"""Ways to predict, and what they add to a model's name."""
-HELD = {"held": "point", "selected, held": "selected"}
-"""Ways that are another one, held in a tube around the manifold."""
-
 
 def show_rollouts(results: dict[str, Any], console: Console) -> None:
-    """The median start's error after so many steps, with the middle 80 % of starts, by model and way."""
+    """The median start's error after so many steps, with the middle 80 % of starts."""
     from rich.table import Table
 
     for task, models in results["tasks"].items():
@@ -36,10 +26,10 @@ def show_rollouts(results: dict[str, Any], console: Console) -> None:
                 table.add_column(str(horizon), justify="right")
             for model, found in models.items():
                 name = results["models"].get(model, "no change")
-                for way in (way for way in WAYS if way in found):
-                    low, middle, high = np.array(found[way][measure])
+                for kind in (kind for kind in PREDICTIONS if kind in found):
+                    low, middle, high = np.array(found[kind][measure])
                     cells = (f"{m:.3g} [{a:.2g}, {b:.2g}]" for a, m, b in zip(low, middle, high, strict=True))
-                    table.add_row(name + WAYS[way], *cells)
+                    table.add_row(name + PREDICTIONS[kind], *cells)
                 if measure == "normalised" and len(found.get("members", ())) > 1:
                     members = np.array(found["members"])
                     spans = zip(members.min(axis=0), members.max(axis=0), strict=True)
@@ -48,11 +38,13 @@ def show_rollouts(results: dict[str, Any], console: Console) -> None:
 
 
 def draw_rollouts(path: Path, tasks: dict[str, dict[str, Any]], models: dict[str, str]) -> None:
-    """Errors against the horizon: left every model with its members' range, right starts and other ways."""
+    """Errors against the horizon: left every model with its members' range, right other predictions."""
     with figure(path, width=9.0, height=0.7 + 3.1 * len(tasks)) as drawn:
         axes = drawn.subplots(len(tasks), 3, squeeze=False, sharey="row")
         for row, (task, parts) in zip(axes, tasks.items(), strict=True):
-            for axis, title in zip(row, ("members", "middle 80 % of starts", "MC-ETM's ways"), strict=True):
+            for axis, title in zip(
+                row, ("members", "middle 80 % of starts", "MC-ETM's predictions"), strict=True
+            ):
                 _draw_still(axis, parts["unchanged"])
                 axis.set(xscale="log", yscale="log", title=f"{task}: {title}", xlabel="steps ahead")
             row[0].set_ylabel("median error, spreads of the states")
@@ -73,12 +65,12 @@ def _marks(curve: Any) -> list[int]:
 
 
 def _draw_still(axis: Any, part: dict[str, Any]) -> None:
-    middle = part["ways"]["point"]["normalised"][1]
+    middle = part["predictions"]["point"]["normalised"][1]
     axis.plot(_steps(middle), middle, color="0.75", linewidth=3, label="no change")
 
 
 def _draw_model(row: Any, part: dict[str, Any], label: str, style: dict[str, Any]) -> None:
-    low, middle, high = part["ways"]["point"]["normalised"]
+    low, middle, high = part["predictions"]["point"]["normalised"]
     members = np.array(part["members"])
     ranges = ((members.min(axis=0), members.max(axis=0)), (low, high))
     for axis, (below, above) in zip(row, ranges, strict=False):
@@ -89,14 +81,14 @@ def _draw_model(row: Any, part: dict[str, Any], label: str, style: dict[str, Any
 def _draw_ways(axis: Any, parts: dict[str, Any], models: dict[str, str]) -> None:
     dashes = {"point": "-", "sampled": ":", "selected": "--"}
     for name, style in zip(models, STYLES, strict=False):
-        ways: dict[str, Any] = parts[name]["ways"] if name in parts else {}
-        if "selected" not in ways:
+        kinds: dict[str, Any] = parts[name]["predictions"] if name in parts else {}
+        if "selected" not in kinds:
             continue
-        for way, found in ways.items():
-            free = HELD.get(way, way)
+        for kind, found in kinds.items():
+            free = CONFINED.get(kind, kind)
             middle = found["normalised"][1]
-            label = models[name].removeprefix("MC-ETM, ") + (WAYS[way] or ", point")
-            # Held is paler than free: on most of their way the two are one line.
-            look: dict[str, Any] = {"ls": dashes[free], "alpha": 1.0 if free == way else 0.45}
+            label = models[name].removeprefix("MC-ETM, ") + (PREDICTIONS[kind] or ", point")
+            # Confined is paler than free: for most steps the two are one line.
+            look: dict[str, Any] = {"ls": dashes[free], "alpha": 1.0 if free == kind else 0.45}
             axis.plot(_steps(middle), middle, color=style["color"], label=label, **look)
         axis.legend(fontsize=7)

@@ -1,4 +1,4 @@
-"""Films of one start: the truth and where several models take it, as in the paper's last figure."""
+"""Films of one start: the ground truth and where several models take it, as in the paper's last figure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CAST = {
     "standard ETM": ("standard", "point"),
     "MLP": ("mlp", "point"),
 }
-"""Rows below the truth: the model, and how it predicts."""
+"""Rows below the ground truth: the model, and how it predicts."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ def write_film(
     """The strip and the animation of what has been run; how the pictures were made."""
     known = get_task(task)
     body = Body(known)
-    paths = {"truth": np.array(parts["unchanged"]["truth"])}
-    for name, (model, way) in CAST.items():
+    paths = {"ground truth": np.array(parts["unchanged"]["ground truth"])}
+    for name, (model, kind) in CAST.items():
         if model in parts:
-            paths[name] = np.array(parts[model]["ways"][way]["film"])
+            paths[name] = np.array(parts[model]["predictions"][kind]["film"])
     animated = range(0, config.steps + 1, config.every)
     taken = sorted({*config.shown, *animated})
     poses = {name: body.positions(obs)[taken] for name, obs in paths.items()}

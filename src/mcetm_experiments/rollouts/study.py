@@ -19,17 +19,18 @@ from mcetm.data import Statistics, Transitions
 from mcetm.dynamics import Tube
 from mcetm.files import write_json
 from mcetm.pipeline import describe_environment
-from mcetm_experiments.rollouts.figures import HELD, WAYS, draw_rollouts
+from mcetm_experiments.rollouts.figures import draw_rollouts
 from mcetm_experiments.rollouts.film import FilmConfig, write_film
+from mcetm_experiments.rollouts.predictions import CONFINED, PREDICTIONS
 from mcetm_experiments.rollouts.settings import RolloutsStudy
-from mcetm_experiments.shared.baselines import Draw, Rivals, RivalsConfig, rival
+from mcetm_experiments.shared.baselines import Baselines, BaselinesConfig, Draw, baseline
 from mcetm_experiments.shared.keeping import kept, lookup
 from mcetm_experiments.shared.locomotion import (
+    BASELINES,
     MODELS,
-    RIVALS,
     TASKS,
     Logs,
-    rivals_on,
+    baselines_on,
     setting,
 )
 from mcetm_experiments.shared.openloop import Windows, open_loop
@@ -38,8 +39,8 @@ from mcetm_experiments.shared.settings import Level, Model, TaskName
 HORIZONS = (1, 5, 10, 25, 50, 100, 200)
 QUANTILES = (0.1, 0.5, 0.9)
 """Over starts; half of the starts err by less than the middle one."""
-_HOLDABLE = ("gaussian", "longer", "anchored")
-"""Models that are also followed with their predictions held near the manifold."""
+_CONFINABLE = ("gaussian", "longer", "anchored")
+"""Models whose predictions are also confined to a tube around the manifold."""
 _GUARD = 100.0
 
 
@@ -47,7 +48,7 @@ _GUARD = 100.0
 class RolloutsConfig:
     """How much is trained and followed."""
 
-    rivals: dict[str, RivalsConfig]
+    baselines: dict[str, BaselinesConfig]
     """By task."""
     logs: Logs
     horizon: int = 200
@@ -55,17 +56,17 @@ class RolloutsConfig:
     """Windows of held-out episodes, at random; they may overlap."""
     samples: int = 10
     """Of every member, among MC-ETM's candidates for low-energy selection."""
-    held: float = 0.999
+    tube: float = 0.999
     """Share of the held-out states that the tube around the manifold holds."""
     film: FilmConfig = field(default_factory=FilmConfig)
 
 
 PRESETS = {
     "quick": lambda: RolloutsConfig(
-        {task: RIVALS["quick"](task) for task in TASKS}, Logs(20_000, holdout=0.2), starts=40, samples=4
+        {task: BASELINES["quick"](task) for task in TASKS}, Logs(20_000, holdout=0.2), starts=40, samples=4
     ),
-    "fast": lambda: RolloutsConfig({task: RIVALS["fast"](task) for task in TASKS}, Logs(1_000_000)),
-    "paper": lambda: RolloutsConfig({task: RIVALS["paper"](task) for task in TASKS}, Logs(2_000_000)),
+    "fast": lambda: RolloutsConfig({task: BASELINES["fast"](task) for task in TASKS}, Logs(1_000_000)),
+    "paper": lambda: RolloutsConfig({task: BASELINES["paper"](task) for task in TASKS}, Logs(2_000_000)),
 }
 NOW: dict[str, tuple[TaskName, ...]] = {"quick": ("hopper",), "fast": TASKS, "paper": TASKS}
 
@@ -77,17 +78,19 @@ def guarded(state: Array) -> Array:
 
 def curves(
     predicted: Float[np.ndarray, "windows horizon obs"],
-    truth: Float[np.ndarray, "windows horizon obs"],
+    ground_truth: Float[np.ndarray, "windows horizon obs"],
     spread: Float[np.ndarray, " obs"],
 ) -> dict[str, Float[np.ndarray, "quantiles horizon"]]:
     """Quantiles over windows of the mean absolute error after each step, raw and in spreads of the states."""
-    error = np.abs(predicted.astype(np.float64) - truth)
+    error = np.abs(predicted.astype(np.float64) - ground_truth)
     measures = {"raw": error.mean(axis=-1), "normalised": (error / spread).mean(axis=-1)}
     return {name: np.quantile(values, QUANTILES, axis=0) for name, values in measures.items()}
 
 
-def _held(hold: Callable[[Array], Array], draw: Draw, obs: Array, action: Array, key: PRNGKeyArray) -> Array:
-    return hold(draw(obs, action, key))
+def _confined(
+    confine: Callable[[Array], Array], draw: Draw, obs: Array, action: Array, key: PRNGKeyArray
+) -> Array:
+    return confine(draw(obs, action, key))
 
 
 class _Task:
@@ -104,60 +107,63 @@ class _Task:
     ) -> None:
         self.task, self.level, self.config, self.out, self.seed = task, level, config, out, seed
         self.trained = trained
-        self._prepared: tuple[Rivals, Windows, np.ndarray] | None = None
+        self._prepared: tuple[Baselines, Windows, np.ndarray] | None = None
 
     def part(self, model: str) -> tuple[Path, dict[str, Any]]:
         """Where a model's curves are kept, and what they depend on."""
         path = self.out / "models" / f"{self.task}-{self.level}-{model}.json"
-        # A file from before there was a new way lacks it, and is made anew.
-        return path, setting(self.config, self.task, self.level, self.seed, ways=[*WAYS])
+        # A file from before there was a new kind of prediction lacks it, and is made anew.
+        return path, setting(self.config, self.task, self.level, self.seed, predictions=[*PREDICTIONS])
 
     def measure(self, model: str) -> dict[str, Any]:
-        """A model's curves: of point predictions, samples, members, selection, and held near the manifold."""
-        rivals = self._prepare()[0]
-        found = rival(rivals, model)
+        """A model's curves: of point predictions, samples, members, selection, confined ones."""
+        baselines = self._prepare()[0]
+        found = baseline(baselines, model)
         draws = {"point": found.predict}
         if model != "mlp":  # whose spread means nothing
             draws["sampled"] = found.sample
         if found.selected is not None and model != "standard":
             draws["selected"] = found.selected(self.config.samples)
-        if model in _HOLDABLE:
-            tube = Tube.of(rivals.autoencoder.model, rivals.holdout, quantile=self.config.held)
-            free = {way: draws[other] for way, other in HELD.items() if other in draws}
-            draws |= {way: eqx.Partial(_held, tube, draw) for way, draw in free.items()}
-        ways = {way: self._follow(draw) for way, draw in draws.items()}
-        members = [self._follow(member)["normalised"][1] for member in found.members]
-        return {"ways": ways, "members": members, "seconds": found.seconds}
+        if model in _CONFINABLE:
+            tube = Tube.of(baselines.autoencoder.model, baselines.holdout, quantile=self.config.tube)
+            free = {kind: draws[other] for kind, other in CONFINED.items() if other in draws}
+            draws |= {kind: eqx.Partial(_confined, tube, draw) for kind, draw in free.items()}
+        kinds = {kind: self._roll(draw) for kind, draw in draws.items()}
+        members = [self._roll(member)["normalised"][1] for member in found.members]
+        return {"predictions": kinds, "members": members, "seconds": found.seconds}
 
     def still(self) -> dict[str, Any]:
-        """Curves of a state that never changes, and the film of the truth."""
+        """Curves of a state that never changes, and the film of the ground truth."""
         _, windows, _ = self._prepare()
-        found = self._follow(lambda obs, action, key: obs)
-        return {"ways": {"point": found}, "truth": self._scene(windows, np.asarray(windows.truth))}
+        found = self._roll(lambda obs, action, key: obs)
+        return {
+            "predictions": {"point": found},
+            "ground truth": self._scene(windows, np.asarray(windows.ground_truth)),
+        }
 
-    def _follow(self, draw: Draw) -> dict[str, Any]:
+    def _roll(self, draw: Draw) -> dict[str, Any]:
         _, windows, spread = self._prepare()
         found = open_loop(draw, project=guarded)(windows, jax.random.key(self.seed))
         film = self._scene(windows, found)
-        return {**curves(found[1:], np.asarray(windows.truth)[1:], spread), "film": film}
+        return {**curves(found[1:], np.asarray(windows.ground_truth)[1:], spread), "film": film}
 
     def _scene(self, windows: Windows, states: np.ndarray) -> np.ndarray:
         """The states of the film, the first one included."""
         return np.concatenate([np.asarray(windows.start)[:1], states[0, : self.config.film.steps]])
 
-    def _prepare(self) -> tuple[Rivals, Windows, np.ndarray]:
-        """Rivals to be trained, windows (first the one that is filmed), and the spread of the states."""
+    def _prepare(self) -> tuple[Baselines, Windows, np.ndarray]:
+        """Models to be trained, windows (first the one that is filmed), and the spread of the states."""
         if self._prepared is None:
             logs = self.config.logs
             train, test = logs.divide(logs.load(self.task, self.level, self.out / "data"))
-            models = self.config.rivals[self.task]
-            rivals = rivals_on(train, self.level, models, seed=self.seed, folder=self.trained)
+            models = self.config.baselines[self.task]
+            baselines = baselines_on(train, self.level, models, seed=self.seed, folder=self.trained)
             horizon = self.config.horizon
             tested = some_windows(test, horizon, self.config.starts, seed=self.seed)
             # One array for both: a program of its own for the film would take as long to compile as the rest.
             join = lambda *parts: jnp.concatenate(parts)  # noqa: E731
             windows = jax.tree_util.tree_map(join, last_scene(test, horizon), tested)
-            self._prepared = rivals, windows, Statistics.of(test).obs.std
+            self._prepared = baselines, windows, Statistics.of(test).obs.std
         return self._prepared
 
 
@@ -230,13 +236,13 @@ def _found(study: _Task) -> dict[str, dict[str, Any]]:
 
 
 def _summary(parts: dict[str, dict[str, Any]], horizon: int) -> dict[str, Any]:
-    """Quantiles at the stated horizons for every model and way, and the spread of its members there."""
+    """Quantiles at the stated horizons for every kind of prediction, and the spread of members there."""
     at = [h - 1 for h in HORIZONS if h <= horizon]
     summary: dict[str, Any] = {}
     for model, part in parts.items():
         summary[model] = {
-            way: {measure: np.array(found[measure])[:, at].tolist() for measure in ("raw", "normalised")}
-            for way, found in part["ways"].items()
+            kind: {measure: np.array(found[measure])[:, at].tolist() for measure in ("raw", "normalised")}
+            for kind, found in part["predictions"].items()
         }
         if "members" in part:
             summary[model]["members"] = np.array(part["members"])[:, at].tolist()

@@ -1,4 +1,4 @@
-"""The transition models that every study compares, trained on the same log and asked in the same way."""
+"""MC-ETM and its baselines: the transition models of a comparison, trained on one log and asked alike."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def prolonged(config: GaussianConfig, factor: float) -> GaussianConfig:
 
 
 @dataclass(frozen=True)
-class RivalsConfig:
+class BaselinesConfig:
     """The settings of every model of a comparison."""
 
     gaussian: GaussianConfig = field(default_factory=GaussianConfig)
@@ -91,14 +91,14 @@ class Trained:
         return (pace * steps).tolist()
 
 
-class Rivals:
+class Baselines:
     """Every model of a comparison on one log, trained when it is first asked for."""
 
     def __init__(
         self,
         train: Transitions,
         holdout: Transitions,
-        config: RivalsConfig,
+        config: BaselinesConfig,
         *,
         key: PRNGKeyArray,
         validate: Callable[[EnergyEnsemble], dict[str, Array]] | None = None,
@@ -213,7 +213,7 @@ def clocked(make: Callable[[], tuple[Any, list[dict[str, Any]]]]) -> Trained:
 
 
 @dataclass(frozen=True)
-class Rival:
+class Baseline:
     """A trained model: its point prediction, its samples, and what it cost."""
 
     name: str
@@ -236,23 +236,23 @@ NAMES = {
     "anchored": "MC-ETM, anchored",
     "diffusion": "diffusion",
 }
-"""What the rivals are called in tables and figures."""
+"""What the models are called in tables and figures."""
 
 
-def train_rivals(
-    train: Transitions, holdout: Transitions, config: RivalsConfig, *, key: PRNGKeyArray
-) -> Iterator[Rival]:
+def train_baselines(
+    train: Transitions, holdout: Transitions, config: BaselinesConfig, *, key: PRNGKeyArray
+) -> Iterator[Baseline]:
     """Train one ensemble after the other; all but the plain MLP."""
-    rivals = Rivals(train, holdout, config, key=key)
+    baselines = Baselines(train, holdout, config, key=key)
     for kind in ("gaussian", "standard", "plain", "anchored", "diffusion"):
-        yield rival(rivals, kind)
+        yield baseline(baselines, kind)
 
 
-def rival(rivals: Rivals, kind: str) -> Rival:
-    """One of the rivals, trained if it is not yet."""
-    trained: Trained = getattr(rivals, kind)
+def baseline(baselines: Baselines, kind: str) -> Baseline:
+    """One of the models, trained if it is not yet."""
+    trained: Trained = getattr(baselines, kind)
     model = trained.model
-    return Rival(
+    return Baseline(
         NAMES[kind],
         point(model),
         eqx.Partial(_sample, model),
@@ -304,13 +304,13 @@ def _alone(model: Any) -> list[Any]:
     return [replace(model, members=take_members(model.members, index)) for index in chosen]
 
 
-def scaled_down(config: RivalsConfig, **changes: Any) -> RivalsConfig:
+def scaled_down(config: BaselinesConfig, **changes: Any) -> BaselinesConfig:
     """The same comparison with these settings changed in every energy model."""
     energies = {name: replace(getattr(config, name), **changes) for name in ("standard", "plain", "anchored")}
     return replace(config, **energies)
 
 
-def seeded(config: RivalsConfig, seeds: int) -> RivalsConfig:
+def seeded(config: BaselinesConfig, seeds: int) -> BaselinesConfig:
     """One member per seed in every ensemble."""
     regressors = {
         name: replace(getattr(config, name), members=seeds, elites=seeds)

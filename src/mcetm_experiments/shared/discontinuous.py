@@ -63,7 +63,7 @@ def as_log(
 def uniform_grid(size: int) -> tuple[Float[np.ndarray, " points"], Float[np.ndarray, " points"]]:
     """States and actions of a size × size grid over [−1, 1]², row by row of one state each.
 
-    An even size keeps its points off the discontinuities, where "the truth" is a matter of ≥ against >.
+    An even size keeps its points off the discontinuities, where f is a matter of ≥ against >.
     """
     ticks = np.linspace(-1.0, 1.0, size)
     state, action = np.meshgrid(ticks, ticks, indexing="ij")

@@ -1,4 +1,4 @@
-"""The paper's twelve locomotion datasets as the fidelity studies use them: logs, splits, rivals by preset."""
+"""The paper's twelve locomotion datasets as studies use them: logs, splits, models by preset."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from mcetm.dynamics import (
 from mcetm.envs import collect_recipe, dataset_path, load_dataset
 from mcetm.pipeline import ModelsConfig, make_config
 from mcetm.tasks import RECIPES
-from mcetm_experiments.shared.baselines import NAMES, Rivals, RivalsConfig
+from mcetm_experiments.shared.baselines import NAMES, Baselines, BaselinesConfig
 from mcetm_experiments.shared.settings import Level, Source, TaskName
 
 TASKS: tuple[TaskName, ...] = get_args(TaskName)
 LEVELS: tuple[Level, ...] = get_args(Level)
 MODELS = {**NAMES, "plain": "MC-ETM, paper", "anchored": "MC-ETM, fast"}
-"""Rivals by name; MC-ETM has the settings of `mcetm train`'s presets `paper` and `fast`, the latter with
-`judging`."""
+"""Models by name; MC-ETM has the settings of `mcetm train`'s presets `paper` and `fast`, the latter with
+`anchor_heavy`."""
 
 
 @dataclass(frozen=True)
@@ -71,21 +71,21 @@ class Logs:
         return log.split(self.holdout, seed=self.seed)
 
 
-def rivals_on(
-    train: Transitions, level: str, config: RivalsConfig, *, seed: int, folder: Path | None
-) -> Rivals:
+def baselines_on(
+    train: Transitions, level: str, config: BaselinesConfig, *, seed: int, folder: Path | None
+) -> Baselines:
     """The models to train on a level; a tenth of the rows chooses elites.
 
     One key for a level: studies that look at the same level share what is kept in the folder.
     """
-    fitted, held = train.split(0.1, seed=seed)
+    fitted, holdout = train.split(0.1, seed=seed)
     key = jax.random.fold_in(jax.random.key(seed), [*LEVELS].index(level))
-    return Rivals(fitted, held, config, key=key, folder=folder)
+    return Baselines(fitted, holdout, config, key=key, folder=folder)
 
 
 def setting(config: Any, task: str, level: str, seed: int, **more: Any) -> dict[str, Any]:
     """What a part of a study depends on; collection yields the same log for the same recipe."""
-    own = {**asdict(config), "rivals": asdict(config.rivals[task])}
+    own = {**asdict(config), "baselines": asdict(config.baselines[task])}
     recipe = repr(RECIPES[f"{task}-{level}"]) if config.logs.source == "collected" else None
     return {"config": own, "seed": seed, "task": task, "level": level, "recipe": recipe, **more}
 
@@ -112,18 +112,18 @@ def unseen(test: Transitions, train: Transitions) -> np.ndarray:
     return np.flatnonzero(~np.isin(identities(test), identities(train)))
 
 
-JUDGING_TIME = 1.1
-"""About the training time of `judging` models, anchor, energies and support, in that of the anchor alone."""
+ANCHOR_HEAVY_TIME = 1.1
+"""About the training time of `anchor_heavy` models with all their parts, in that of the anchor alone."""
 _RATE = 4e-3
 """Of regressors and diffusion at full size: three tenths less error than with 1e-3, and twice as much is
 unsafe (docs/research-log.md)."""
 
 
-def judging(models: ModelsConfig) -> ModelsConfig:
+def anchor_heavy(models: ModelsConfig) -> ModelsConfig:
     """The same models with a support, a higher rate, and nearly all of the training time in the anchor.
 
-    It makes a better judge, and on held-out rows it predicts as its anchor does (docs/research-log.md). What
-    policies make of it is not measured, so `mcetm train` has none of it yet.
+    Such models know better where they err, and on held-out rows they predict as their anchor does
+    (docs/research-log.md). What policies make of them is not measured, so `mcetm train` has none of it yet.
     """
     gaussian = replace(models.gaussian, learning_rate=_RATE)
     energy = replace(models.energy, steps=models.energy.steps // 20, schedule="cosine")
@@ -131,17 +131,17 @@ def judging(models: ModelsConfig) -> ModelsConfig:
     return replace(models, gaussian=gaussian, energy=energy, support=support)
 
 
-def _full(energy_steps: int) -> Callable[[str], RivalsConfig]:
+def _full(energy_steps: int) -> Callable[[str], BaselinesConfig]:
     """Full sizes; energies of the paper's kind are trained for so many steps."""
 
-    def rivals(task: str) -> RivalsConfig:
+    def baselines(task: str) -> BaselinesConfig:
         paper, fast = (make_config(name, dataset=f"{task}-medium").models for name in ("paper", "fast"))
-        fast = judging(fast)
+        fast = anchor_heavy(fast)
         assert paper.inference is not None  # noqa: S101 (the presets state theirs)
         assert fast.inference is not None  # noqa: S101
-        return RivalsConfig(
+        return BaselinesConfig(
             gaussian=fast.gaussian,
-            longer=JUDGING_TIME,
+            longer=ANCHOR_HEAVY_TIME,
             mlp=_plain_mlp(fast.gaussian),
             autoencoder=paper.autoencoder,
             standard=replace(STANDARD, steps=energy_steps),
@@ -152,7 +152,7 @@ def _full(energy_steps: int) -> Callable[[str], RivalsConfig]:
             diffusion=DiffusionConfig(learning_rate=_RATE),
         )
 
-    return rivals
+    return baselines
 
 
 def _plain_mlp(like: GaussianConfig) -> GaussianConfig:
@@ -169,7 +169,7 @@ def _plain_mlp(like: GaussianConfig) -> GaussianConfig:
     )
 
 
-def _quick(task: str) -> RivalsConfig:
+def _quick(task: str) -> BaselinesConfig:
     full = _full(250)(task)
     gaussian = GaussianConfig(members=3, elites=3, width=64, depth=2, steps=1500, batch_size=256)
     sizes: dict[str, Any] = {"members": 2, "width": 64, "depth": 3, "batch_size": 64, "count": 8}
@@ -189,7 +189,7 @@ def _quick(task: str) -> RivalsConfig:
     )
 
 
-RIVALS: dict[str, Callable[[str], RivalsConfig]] = {
+BASELINES: dict[str, Callable[[str], BaselinesConfig]] = {
     "quick": _quick,
     "fast": _full(5000),
     "paper": _full(100_000),

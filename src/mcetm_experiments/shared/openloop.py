@@ -20,7 +20,7 @@ class Windows(eqx.Module):
 
     start: Float[Array, "windows obs"]
     action: Float[Array, "windows horizon action"]
-    truth: Float[Array, "windows horizon obs"]
+    ground_truth: Float[Array, "windows horizon obs"]
     """The state after each step."""
 
     @classmethod

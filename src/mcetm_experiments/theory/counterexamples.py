@@ -34,7 +34,7 @@ def escape(gamma: float = 0.9) -> Example:
 
 
 def misled(gamma: float = 0.9) -> Example:
-    """No OOD pair at all, and yet truth and truncated model differ: their dynamics do.
+    """No OOD pair at all, and yet ground truth and truncated model differ: their dynamics do.
 
     The only action leads to a state that pays 1 for ever; the model expects the one that pays nothing.
     """

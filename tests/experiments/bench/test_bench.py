@@ -85,7 +85,7 @@ def test_the_fused_sampler_is_a_row_where_it_serves(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(energies, "why_no_torch", lambda: "PyTorch is not installed.")
     here, there = Sheet("small", 1000.0), Sheet("small", 1000.0)
     energies.run_energies(here)
-    assert {row.way for row in here.rows} == {"plain JAX"}, "there is no such GPU here"
+    assert {row.variant for row in here.rows} == {"plain JAX"}, "there is no such GPU here"
     asked.clear()
     monkeypatch.setattr(fused, "kernel", lambda *_: chains.sample)
     energies.run_energies(there)
@@ -120,7 +120,7 @@ def test_an_algorithm_with_energies_is_measured_both_ways(monkeypatch: pytest.Mo
     monkeypatch.setattr(fused, "kernel", lambda *_: chains.sample)
     sheet = Sheet("small", 1000.0)
     policy.run_policy(sheet, ["mobile", "mcetm"], [1])
-    assert [(row.work, row.way) for row in sheet.rows] == [
+    assert [(row.work, row.variant) for row in sheet.rows] == [
         ("MOBILE, 1 seed", "plain JAX"),
         ("MC-ETM, K = 10, 1 seed", "plain JAX"),
         ("MC-ETM, K = 10, 1 seed", "fused sampler"),

@@ -17,10 +17,10 @@ from mcetm.cli import main
 from mcetm_experiments.contact import study
 from mcetm_experiments.contact.settings import ContactStudy
 from mcetm_experiments.contact.study import ContactConfig, errors, read_tosses, run_contact, unit_quaternion
-from mcetm_experiments.shared.baselines import Rival, Rivals, RivalsConfig, rival
+from mcetm_experiments.shared.baselines import Baseline, Baselines, BaselinesConfig, baseline
 from mcetm_experiments.shared.keeping import kept
 from mcetm_experiments.shared.openloop import Windows, open_loop
-from tests.experiments.subjects import tiny_rivals
+from tests.experiments.subjects import tiny_baselines
 
 
 def write_tosses(path: Path, tosses: int = 8, length: int = 60) -> Path:
@@ -41,7 +41,7 @@ def write_tosses(path: Path, tosses: int = 8, length: int = 60) -> Path:
 
 
 def tiny() -> ContactConfig:
-    return ContactConfig(tiny_rivals(), seeds=1, holdout=0.3, every=30, draws=1)
+    return ContactConfig(tiny_baselines(), seeds=1, holdout=0.3, every=30, draws=1)
 
 
 def test_tosses_become_transitions_without_actions_and_rewards(tmp_path: Path) -> None:
@@ -64,13 +64,13 @@ def test_the_real_tosses_can_be_read(real_data: Path) -> None:
 
 
 def test_errors_are_in_cube_widths_and_degrees() -> None:
-    truth = np.zeros((1, 2, 13))
-    truth[..., 3] = 1.0
-    other = truth.copy()
+    ground_truth = np.zeros((1, 2, 13))
+    ground_truth[..., 3] = 1.0
+    other = ground_truth.copy()
     other[0, 0, 0] = 2.0  # one cube width
     half = np.radians(30) / 2
     other[0, 1, 3:7] = -np.array([np.cos(half), np.sin(half), 0, 0])  # the sign of a quaternion means nothing
-    found = errors(other, truth)
+    found = errors(other, ground_truth)
     np.testing.assert_allclose(found["position"], [1.0, 0.0])
     np.testing.assert_allclose(found["rotation"], [0.0, 30.0], atol=1e-4)
 
@@ -85,8 +85,8 @@ def test_open_loop_feeds_a_model_with_its_own_predictions(tmp_path: Path) -> Non
     log = read_tosses(write_tosses(tmp_path / "cube_tosses.npz"))
     windows = Windows.of(log, 10, every=7)
     starts = len(range(0, 59 - 10 + 1, 7))
-    assert windows.truth.shape == (8 * starts, 10, 13)
-    np.testing.assert_array_equal(windows.truth[1, 0], log.next_obs[7])
+    assert windows.ground_truth.shape == (8 * starts, 10, 13)
+    np.testing.assert_array_equal(windows.ground_truth[1, 0], log.next_obs[7])
     found = open_loop(lambda o, a, k: o + 1.0, batch_size=5)(windows, jax.random.key(0))
     added = np.arange(1.0, 11.0, dtype=np.float32)
     np.testing.assert_allclose(found, windows.start[:, None] + added[:, None], rtol=1e-5)
@@ -99,13 +99,13 @@ def test_the_study_writes_what_it_found_and_goes_on_after_finished_seeds(
     monkeypatch.setitem(study.PRESETS, "quick", tiny)
 
     def three(
-        train: Transitions, held: Transitions, config: RivalsConfig, *, key: PRNGKeyArray
-    ) -> Iterator[Rival]:
-        models = Rivals(train, held, config, key=key)
+        train: Transitions, holdout: Transitions, config: BaselinesConfig, *, key: PRNGKeyArray
+    ) -> Iterator[Baseline]:
+        models = Baselines(train, holdout, config, key=key)
         # Every model is followed alike, and each takes seconds to compile; other studies train the others.
-        return (rival(models, kind) for kind in ("gaussian", "plain", "diffusion"))
+        return (baseline(models, kind) for kind in ("gaussian", "plain", "diffusion"))
 
-    monkeypatch.setattr(study, "train_rivals", three)
+    monkeypatch.setattr(study, "train_baselines", three)
     out = tmp_path / "out"
     assert main(["study", "contact", "--data", str(data), "--out", str(out)]) == 0
     said = capsys.readouterr().out

@@ -19,28 +19,28 @@ from mcetm.data import Metadata, Transitions
 from mcetm.tasks import D4RL_LEVELS
 from mcetm_experiments.cross_dataset import figures as report
 from mcetm_experiments.cross_dataset import study
-from mcetm_experiments.cross_dataset.onestep import HeldOut, errors, with_steps
+from mcetm_experiments.cross_dataset.onestep import LevelRows, errors, with_steps
 from mcetm_experiments.cross_dataset.published import PUBLISHED
 from mcetm_experiments.cross_dataset.settings import CrossDatasetStudy
 from mcetm_experiments.cross_dataset.study import CrossConfig, run_cross_dataset
-from mcetm_experiments.shared.baselines import Rivals, point, rival
+from mcetm_experiments.shared.baselines import Baselines, baseline, point
 from mcetm_experiments.shared.locomotion import (
+    BASELINES,
     LEVELS,
     MODELS,
-    RIVALS,
     TASKS,
     Logs,
-    rivals_on,
+    baselines_on,
     thinned,
     unseen,
 )
 from mcetm_experiments.shared.settings import Model
-from tests.experiments.subjects import SHORT, tiny_rivals
+from tests.experiments.subjects import SHORT, tiny_baselines
 
 
 def tiny() -> CrossConfig:
     return CrossConfig(
-        dict.fromkeys(TASKS, tiny_rivals()),
+        dict.fromkeys(TASKS, tiny_baselines()),
         Logs(1000, holdout=0.3),
         tests=("random", "medium"),
         rows=20,
@@ -62,10 +62,12 @@ def some_log(level: str = "medium", rows: int = 1000) -> Transitions:
 
 
 @pytest.fixture(scope="module")
-def rivals(tmp_path_factory: pytest.TempPathFactory) -> Rivals:
+def baselines(tmp_path_factory: pytest.TempPathFactory) -> Baselines:
     """Trained when a test first asks for them."""
     log = some_log(rows=100)
-    return Rivals(log, log, tiny_rivals(), key=jax.random.key(0), folder=tmp_path_factory.mktemp("trained"))
+    return Baselines(
+        log, log, tiny_baselines(), key=jax.random.key(0), folder=tmp_path_factory.mktemp("trained")
+    )
 
 
 def test_the_papers_table_is_whole_and_its_bold_numbers_are_the_least() -> None:
@@ -86,9 +88,9 @@ def test_the_papers_table_is_whole_and_its_bold_numbers_are_the_least() -> None:
 
 
 def test_errors_in_raw_units_and_in_units_of_the_change() -> None:
-    truth = np.zeros((3, 2), np.float32)
+    ground_truth = np.zeros((3, 2), np.float32)
     predicted = np.array([[1.0, 0.0], [-2.0, 0.0], [0.0, 9.0]], np.float32)
-    found = errors(predicted, truth, np.array([1.0, 9.0], np.float32))
+    found = errors(predicted, ground_truth, np.array([1.0, 9.0], np.float32))
     assert found["mean"] == pytest.approx(2.0)
     assert found["median"] == pytest.approx(1.0)
     assert found["normalised"] == pytest.approx(4 / 6)
@@ -99,12 +101,12 @@ def test_rows_that_were_trained_on_are_no_test() -> None:
     test = some_log().head(300)
     train = some_log().head(200)
     np.testing.assert_array_equal(unseen(test, train), np.arange(200, 300))
-    tests = HeldOut.of({"medium": test}, train, 40, seed=0)
+    tests = LevelRows.of({"medium": test}, train, 40, seed=0)
     rows = {tuple(row) for row in np.asarray(tests.rows["medium"][0])}
     assert len(rows) == 40
     assert rows <= {tuple(row) for row in test.obs[200:]}
     with pytest.raises(UserError, match="among those trained on"):
-        HeldOut.of({"medium": train}, train, 40, seed=0)
+        LevelRows.of({"medium": train}, train, 40, seed=0)
 
 
 def test_a_thinned_log_has_whole_episodes_of_the_larger_one() -> None:
@@ -117,7 +119,7 @@ def test_a_thinned_log_has_whole_episodes_of_the_larger_one() -> None:
 
 def test_a_perfect_prediction_has_no_error_and_no_change_has_that_of_the_change() -> None:
     log = some_log()
-    tests = HeldOut.of({"medium": log}, some_log("random"), 30, seed=0)
+    tests = LevelRows.of({"medium": log}, some_log("random"), 30, seed=0)
     exact = lambda o, a, k: o + 0.1 * jnp.concatenate([a, o[:1]])  # noqa: E731
     assert tests.errors(exact, key=jax.random.key(0))["medium"]["mean"] < 1e-6
     obs, _, following = tests.rows["medium"]
@@ -125,53 +127,55 @@ def test_a_perfect_prediction_has_no_error_and_no_change_has_that_of_the_change(
     assert still == pytest.approx(float(jnp.abs(following - obs).mean()), rel=1e-5)
 
 
-def test_chains_without_steps_are_the_regressor_and_two_stages_share_the_steps(rivals: Rivals) -> None:
-    log, key = rivals.train, jax.random.key(0)
-    model, regressor = rivals.plain.model, rivals.gaussian.model
-    held = HeldOut.of({"medium": log}, some_log("random"), 5, seed=0)
-    same = held.errors(point(regressor), key=key)
+def test_chains_without_steps_are_the_regressor_and_two_stages_share_the_steps(baselines: Baselines) -> None:
+    log, key = baselines.train, jax.random.key(0)
+    model, regressor = baselines.plain.model, baselines.gaussian.model
+    holdout = LevelRows.of({"medium": log}, some_log("random"), 5, seed=0)
+    same = holdout.errors(point(regressor), key=key)
     for stages in ("two-stage", "ambient"):
-        found = held.errors(point(with_steps(model, "regressor", stages, 0, SHORT)), key=key)
+        found = holdout.errors(point(with_steps(model, "regressor", stages, 0, SHORT)), key=key)
         assert found["medium"]["mean"] == pytest.approx(same["medium"]["mean"], rel=1e-4)
-    selected = rival(rivals, "plain").selected
+    selected = baseline(baselines, "plain").selected
     assert selected is not None
-    assert np.isfinite(held.errors(selected(2), key=key)["medium"]["mean"])
-    assert rival(rivals, "gaussian").selected is None
+    assert np.isfinite(holdout.errors(selected(2), key=key)["medium"]["mean"])
+    assert baseline(baselines, "gaussian").selected is None
     both = with_steps(model, "noise", "two-stage", 5, SHORT).config
     assert both.latent is not None
     assert (both.start, both.latent.steps, both.ambient.steps) == ("noise", 2, 3)
     assert with_steps(model, "noise", "ambient", 5, SHORT).config.latent is None
 
 
-def test_the_ensembles_prediction_is_the_mean_of_its_members(rivals: Rivals) -> None:
-    log, key = rivals.train, jax.random.key(0)
-    one = rival(rivals, "gaussian")
+def test_the_ensembles_prediction_is_the_mean_of_its_members(baselines: Baselines) -> None:
+    log, key = baselines.train, jax.random.key(0)
+    one = baseline(baselines, "gaussian")
     obs, action = jnp.asarray(log.obs[0]), jnp.asarray(log.action[0])
     own = np.array([member(obs, action, key) for member in one.members])
     assert not np.allclose(own[0], own[1], atol=1e-4)
     np.testing.assert_allclose(own.mean(axis=0), one.predict(obs, action, key), rtol=1e-4, atol=1e-5)
 
 
-def test_the_longer_ensemble_is_the_same_after_thrice_the_steps(rivals: Rivals) -> None:
-    steps = [trained.history[-1]["step"] for trained in (rivals.gaussian, rivals.longer)]
-    assert steps == [rivals.config.gaussian.steps, 3 * rivals.config.gaussian.steps]
-    assert rival(rivals, "longer").name == MODELS["longer"]
+def test_the_longer_ensemble_is_the_same_after_thrice_the_steps(baselines: Baselines) -> None:
+    steps = [trained.history[-1]["step"] for trained in (baselines.gaussian, baselines.longer)]
+    assert steps == [baselines.config.gaussian.steps, 3 * baselines.config.gaussian.steps]
+    assert baseline(baselines, "longer").name == MODELS["longer"]
 
 
-def test_trainings_are_kept_by_what_they_depend_on(rivals: Rivals) -> None:
-    given: dict[str, Any] = {"key": jax.random.key(0), "folder": rivals._folder}
-    again = Rivals(rivals.train, rivals.holdout, rivals.config, **given)
+def test_trainings_are_kept_by_what_they_depend_on(baselines: Baselines) -> None:
+    given: dict[str, Any] = {"key": jax.random.key(0), "folder": baselines._folder}
+    again = Baselines(baselines.train, baselines.holdout, baselines.config, **given)
     # The seconds of its training are those of the first time: nothing was trained again.
-    assert again.anchored.history == rivals.anchored.history
-    for one, other in zip(*(_leaves(r.anchored.model) for r in (again, rivals)), strict=True):
+    assert again.anchored.history == baselines.anchored.history
+    for one, other in zip(*(_leaves(r.anchored.model) for r in (again, baselines)), strict=True):
         np.testing.assert_array_equal(one, other)
     homes = [
-        Rivals(train, rivals.holdout, rivals.config, key=key, folder=Path("kept")).home("energy", config)
+        Baselines(train, baselines.holdout, baselines.config, key=key, folder=Path("kept")).home(
+            "energy", config
+        )
         for train, key, config in (
-            (rivals.train, jax.random.key(0), rivals.config.anchored),
-            (some_log(rows=50), jax.random.key(0), rivals.config.anchored),
-            (rivals.train, jax.random.key(1), rivals.config.anchored),
-            (rivals.train, jax.random.key(0), rivals.config.plain),
+            (baselines.train, jax.random.key(0), baselines.config.anchored),
+            (some_log(rows=50), jax.random.key(0), baselines.config.anchored),
+            (baselines.train, jax.random.key(1), baselines.config.anchored),
+            (baselines.train, jax.random.key(0), baselines.config.plain),
         )
     ]
     assert len(set(homes)) == 4
@@ -183,9 +187,9 @@ def _leaves(model: Any) -> list[Any]:
 
 def test_presets_know_the_tasks() -> None:
     assert set(get_args(Model)) == set(MODELS)
-    for name, rivals in RIVALS.items():
-        assert [rivals(task).autoencoder.latent_dim for task in TASKS] == [5, 10, 10], name
-    assert RIVALS["paper"]("hopper").plain.steps == 100_000
+    for name, baselines in BASELINES.items():
+        assert [baselines(task).autoencoder.latent_dim for task in TASKS] == [5, 10, 10], name
+    assert BASELINES["paper"]("hopper").plain.steps == 100_000
     with pytest.raises(UserError, match="10 transitions is too small"):
         Logs(10)
 
@@ -231,7 +235,7 @@ def test_the_study_fills_its_table_in_several_runs(
     def refuse(*_: object) -> None:
         raise AssertionError("a finished part was trained again")
 
-    monkeypatch.setattr(study, "rival", refuse)
+    monkeypatch.setattr(study, "baseline", refuse)
     for drawing in ("draw_rows", "draw_curves"):
         monkeypatch.setattr(study, drawing, lambda *_: None)  # seconds each, and seen above
     again = run_cross_dataset(
@@ -266,10 +270,12 @@ def test_an_unknown_level_or_a_missing_file_is_one_sentence(
     assert not (tmp_path / "out").exists()
 
 
-def test_what_is_trained_on_a_level_is_found_again_by_level_and_seed(rivals: Rivals, tmp_path: Path) -> None:
+def test_what_is_trained_on_a_level_is_found_again_by_level_and_seed(
+    baselines: Baselines, tmp_path: Path
+) -> None:
     def home(level: str, seed: int) -> Path | None:
-        found = rivals_on(rivals.train, level, rivals.config, seed=seed, folder=tmp_path)
-        return found.home("regressor", rivals.config.gaussian)
+        found = baselines_on(baselines.train, level, baselines.config, seed=seed, folder=tmp_path)
+        return found.home("regressor", baselines.config.gaussian)
 
     assert home("medium", 0) == home("medium", 0)
     assert len({home("medium", 0), home("random", 0), home("medium", 1)}) == 3

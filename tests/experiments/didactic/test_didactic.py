@@ -12,7 +12,7 @@ from mcetm.dynamics import AutoencoderConfig, DiffusionConfig, GaussianConfig, I
 from mcetm_experiments.didactic import study
 from mcetm_experiments.didactic.settings import DidacticStudy
 from mcetm_experiments.didactic.study import DidacticConfig, run_didactic
-from mcetm_experiments.shared.baselines import RivalsConfig, Trained, scaled_down
+from mcetm_experiments.shared.baselines import BaselinesConfig, Trained, scaled_down
 from mcetm_experiments.shared.discontinuous import (
     didactic_function,
     distance_to_values,
@@ -82,7 +82,7 @@ def test_impossible_means_four_noise_spreads_from_all_of_them() -> None:
     state, action = np.full(4, 0.75), np.zeros(4)
     found = impossible(np.array([1.0, 1.19, 1.21, 0.0]), state, action)
     np.testing.assert_array_equal(found, [False, False, True, True])
-    # The truth is never impossible, and a mean of two modes is.
+    # The ground truth is never impossible, and a mean of two modes is.
     grid = uniform_grid(80)
     assert not impossible(didactic_function(*grid), *grid).any()
     assert impossible(np.array([[0.0]]), np.array([-0.49]), np.array([0.1])).all()
@@ -105,7 +105,7 @@ def test_summaries_over_seeds() -> None:
 def tiny() -> DidacticConfig:
     none = Langevin(steps=0)
     small = GaussianConfig(width=8, depth=1, steps=20, batch_size=16)
-    rivals = RivalsConfig(
+    baselines = BaselinesConfig(
         gaussian=small,
         mlp=replace(small, squared=True),
         brief=replace(small, squared=True),
@@ -114,8 +114,10 @@ def tiny() -> DidacticConfig:
         standard_inference=InferenceConfig(start="uniform", latent=None, ambient=Langevin(steps=2)),
         plain_inference=InferenceConfig(start="noise", latent=None, ambient=Langevin(steps=2)),
     )
-    rivals = scaled_down(rivals, batch_size=8, count=2, width=8, depth=1, steps=12, latent=none, ambient=none)
-    return DidacticConfig(rivals, seeds=2, grid=16, starts=2)
+    baselines = scaled_down(
+        baselines, batch_size=8, count=2, width=8, depth=1, steps=12, latent=none, ambient=none
+    )
+    return DidacticConfig(baselines, seeds=2, grid=16, starts=2)
 
 
 def test_the_study_writes_what_it_found_and_goes_on_after_finished_models(
@@ -140,7 +142,7 @@ def test_the_study_writes_what_it_found_and_goes_on_after_finished_models(
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000
         assert (tmp_path / f"{name}.svg").read_text().startswith("<?xml")
 
-    monkeypatch.setattr(study, "Rivals", NoRivals)
+    monkeypatch.setattr(study, "Baselines", NoRivals)
     for drawing in ("draw_surfaces", "draw_errors"):
         monkeypatch.setattr(study, drawing, lambda *_, **__: None)  # seconds each, and seen above
     again = run_didactic(DidacticStudy(out=tmp_path, transitions=1000))

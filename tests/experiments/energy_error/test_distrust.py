@@ -119,24 +119,24 @@ def test_rungs_lead_away_from_the_data_and_have_true_next_states(
     assert len(found) == 1 + len(STATE_NOISE) + len(ACTION_NOISE) + levels + len(DEPTHS) + 1
     assert [rung.name for rung in found if rung.beside] == ["level expert half"] == names[-1:]
     assert collected == [recipes["hopper-random"].parts, halves, halves[1:]]
-    held, by_name = found[0], dict(zip(names, found, strict=True))
+    holdout, by_name = found[0], dict(zip(names, found, strict=True))
     small = by_name["state noise 0.01"]
     assert len(small) == 60
-    size = (small.obs - held.obs).std(axis=0)[5:]
+    size = (small.obs - holdout.obs).std(axis=0)[5:]
     np.testing.assert_allclose(size / np.clip(log.infos["qvel"], -10, 10).std(axis=0), 0.01, rtol=0.4)
     for rung in found:
         assert not task.termination(rung.obs).any() if task.termination else True
         assert np.abs(rung.action).max() <= 1.0
         slow = (np.abs(rung.obs[:, 5:]) < 10.0).all(axis=1)
-        truth = true_transitions(task, *states_of(task, rung.obs[slow]), rung.action[slow])
+        ground_truth = true_transitions(task, *states_of(task, rung.obs[slow]), rung.action[slow])
         # States are rounded to what is seen of them, and contacts are stiff.
-        assert np.median(np.abs(truth.next_obs - rung.next_obs[slow])) < 1e-5
+        assert np.median(np.abs(ground_truth.next_obs - rung.next_obs[slow])) < 1e-5
     louder = by_name["action noise 1.0"]
-    np.testing.assert_array_equal(louder.obs, held.obs)
-    assert np.abs(louder.action - held.action).mean() > 0.3
+    np.testing.assert_array_equal(louder.obs, holdout.obs)
+    assert np.abs(louder.action - holdout.action).mean() > 0.3
     for depth in DEPTHS:
         rung = by_name[f"rollout {depth}"]
-        np.testing.assert_allclose(rung.obs[:, 0], held.obs[: len(rung), 0] + depth * 1e-3, atol=1e-4)
+        np.testing.assert_allclose(rung.obs[:, 0], holdout.obs[: len(rung), 0] + depth * 1e-3, atol=1e-4)
         assert (rung.action == 0.0).all()
 
 

@@ -28,7 +28,7 @@ from mcetm_experiments.landscape import study
 from mcetm_experiments.landscape.embedding import Embedding
 from mcetm_experiments.landscape.settings import LandscapeStudy
 from mcetm_experiments.landscape.study import DISTANCES, LandscapeConfig, Probes, barriers, drift, slices
-from mcetm_experiments.shared.baselines import RivalsConfig, scaled_down
+from mcetm_experiments.shared.baselines import BaselinesConfig, scaled_down
 from tests.experiments.subjects import NoRivals
 
 EMBEDDINGS = (Embedding.draw(6, seed=0), Embedding.draw(4, seed=1))
@@ -58,7 +58,7 @@ def bowls(stiff: tuple[float, ...], soft: float) -> tuple[EnergyEnsemble, Probes
     """Members of several steepnesses around the transition at s = 0.75, whose next state is 1."""
     pairs = np.column_stack([np.linspace(0.6, 0.9, 5), np.linspace(-1.0, 1.0, 5)])
     probes = Probes.at(pairs, EMBEDDINGS, key=jax.random.key(0))
-    one = lambda k: Bowl(probes.truth[0], probes.tangent[0], k, jnp.asarray(soft))  # noqa: E731
+    one = lambda k: Bowl(probes.ground_truth[0], probes.tangent[0], k, jnp.asarray(soft))  # noqa: E731
     members = jax.vmap(one)(jnp.asarray(stiff))
     wide = jnp.full(6, 9.0)
     space = Space(Scaling(jnp.zeros(6), jnp.ones(6)), Box(-wide, wide), "next_obs")
@@ -131,7 +131,7 @@ def test_slices_have_the_normal_upwards_and_the_truth_in_the_middle() -> None:
 def test_long_chains_stay_in_a_bowl_and_leave_a_hill() -> None:
     model, probes = bowls((50.0, -50.0), soft=5.0)
     still = Langevin(steps=20, first=0.02, last=0.02, noise=0.1)
-    config = LandscapeConfig(tiny().rivals, chain=still, pieces=2)
+    config = LandscapeConfig(tiny().baselines, chain=still, pieces=2)
     found = drift(model, probes, config, EMBEDDINGS[0], key=jax.random.key(0))
     assert found.shape == (2, 2)
     assert found[-1, 0] < 0.02
@@ -140,18 +140,18 @@ def test_long_chains_stay_in_a_bowl_and_leave_a_hill() -> None:
 
 def tiny() -> LandscapeConfig:
     short = Langevin(steps=2)
-    rivals = RivalsConfig(
+    baselines = BaselinesConfig(
         gaussian=GaussianConfig(width=8, depth=1, steps=12, batch_size=16),
         standard=replace(STANDARD, variable="next_obs"),  # as in the study
         autoencoder=AutoencoderConfig(latent_dim=2, width=8, depth=1, steps=20, batch_size=16),
         standard_inference=InferenceConfig(latent=None, ambient=short),
         plain_inference=InferenceConfig(latent=short, ambient=short),
     )
-    rivals = scaled_down(
-        rivals, batch_size=8, count=2, width=8, depth=1, steps=12, latent=short, ambient=short
+    baselines = scaled_down(
+        baselines, batch_size=8, count=2, width=8, depth=1, steps=12, latent=short, ambient=short
     )
     return LandscapeConfig(
-        rivals, seeds=2, transitions=200, probes=6, starts=2, chain=short, pieces=2, resolution=5, chunks=3
+        baselines, seeds=2, transitions=200, probes=6, starts=2, chain=short, pieces=2, resolution=5, chunks=3
     )
 
 
@@ -178,7 +178,7 @@ def test_the_study_writes_what_it_found(
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000
         assert (tmp_path / f"{name}.svg").read_text().startswith("<?xml")
 
-    monkeypatch.setattr(study, "Rivals", NoRivals)
+    monkeypatch.setattr(study, "Baselines", NoRivals)
     for drawing in ("draw_slices", "draw_numbers"):
         monkeypatch.setattr(study, drawing, lambda *_: None)  # seconds each, and seen above
     same = LandscapeStudy(out=tmp_path, state_dim=5, action_dim=3)

@@ -24,10 +24,10 @@ from mcetm_experiments.rollouts.study import (
     run_rollouts,
     some_windows,
 )
-from mcetm_experiments.shared.baselines import Rival, Rivals
+from mcetm_experiments.shared.baselines import Baseline, Baselines
 from mcetm_experiments.shared.locomotion import TASKS, Logs
 from mcetm_experiments.shared.openloop import open_loop
-from tests.experiments.subjects import tiny_rivals
+from tests.experiments.subjects import tiny_baselines
 
 LENGTHS = (30, 12, 40, 30, 25)
 
@@ -54,7 +54,7 @@ def hops(lengths: tuple[int, ...] = LENGTHS) -> Transitions:
 
 def tiny() -> RolloutsConfig:
     return RolloutsConfig(
-        dict.fromkeys(TASKS, tiny_rivals()),
+        dict.fromkeys(TASKS, tiny_baselines()),
         Logs(1000, holdout=0.5),
         horizon=10,
         starts=6,
@@ -63,32 +63,32 @@ def tiny() -> RolloutsConfig:
     )
 
 
-def fake_rival(rivals: Rivals, kind: str) -> Rival:
-    """A model that stays a share behind the truth; nothing is trained."""
+def fake_rival(baselines: Baselines, kind: str) -> Baseline:
+    """A model that stays a share behind the ground truth; nothing is trained."""
     share = {"mlp": 0.5, "plain": 0.9, "gaussian": 0.4}[kind]
     lag = lambda s: lambda o, a, k: o + 0.001 * s * jnp.arange(11.0)  # noqa: E731
     selected = None if kind == "mlp" else lambda count: lag(count / 2)
-    return Rival(kind, lag(share), lag(share + 0.2), (lag(0.8), lag(1.2)), 1.0, selected)
+    return Baseline(kind, lag(share), lag(share + 0.2), (lag(0.8), lag(1.2)), 1.0, selected)
 
 
 def test_windows_come_from_episodes_that_are_long_enough() -> None:
     log = hops()
     windows = some_windows(log, 30, 4, seed=0)
-    assert windows.truth.shape == (4, 30, 11)
+    assert windows.ground_truth.shape == (4, 30, 11)
     total = sum(max(0, length - 30 + 1) for length in LENGTHS)
     assert some_windows(log, 30, 1000, seed=0).start.shape[0] == total
     scene = last_scene(log, 30)
     np.testing.assert_array_equal(scene.start[0], log.obs[log.episode_starts[3]])
-    assert scene.truth.shape == (1, 30, 11)
+    assert scene.ground_truth.shape == (1, 30, 11)
     with pytest.raises(UserError, match="No held-out episode of hops has 50 steps; the longest has 40"):
         some_windows(log, 50, 4, seed=0)
 
 
 def test_curves_are_quantiles_over_starts() -> None:
-    truth = np.zeros((5, 2, 2))
+    ground_truth = np.zeros((5, 2, 2))
     predicted = np.zeros((5, 2, 2))
     predicted[:, 1, 0] = np.arange(5.0)
-    found = curves(predicted, truth, np.array([0.5, 1.0]))
+    found = curves(predicted, ground_truth, np.array([0.5, 1.0]))
     np.testing.assert_allclose(found["raw"], [[0.0, 0.2], [0.0, 1.0], [0.0, 1.8]])
     np.testing.assert_allclose(found["normalised"], 2 * found["raw"])
 
@@ -105,12 +105,12 @@ def test_the_study_follows_films_and_goes_on_after_finished_models(
 ) -> None:
     monkeypatch.setitem(study.PRESETS, "quick", tiny)
     monkeypatch.setattr(Logs, "load", lambda self, task, level, folder: hops(LENGTHS * 3))
-    monkeypatch.setattr(study, "rival", fake_rival)
+    monkeypatch.setattr(study, "baseline", fake_rival)
     command = ["study", "rollouts", "--out", str(tmp_path), "--pictures", "drawn"]
     assert main([*command, "--models", "mlp"]) == 0
     assert main([*command, "--models", "plain"]) == 0
     # What the tube does is a test of its own; here, that predictions pass through it.
-    monkeypatch.setattr(Rivals, "autoencoder", SimpleNamespace(model=None))
+    monkeypatch.setattr(Baselines, "autoencoder", SimpleNamespace(model=None))
     monkeypatch.setattr(
         study, "Tube", SimpleNamespace(of=lambda *_, quantile: lambda s: s + 0.0002 * jnp.arange(11.0))
     )
@@ -122,8 +122,8 @@ def test_the_study_follows_films_and_goes_on_after_finished_models(
             "MLP",
             "no change",
             "MC-ETM, paper, low energy",
-            "Gaussian ensemble, held",
-            "Gaussian ensemble, low energy, held",
+            "Gaussian ensemble, confined",
+            "Gaussian ensemble, low energy, confined",
             "rollouts-hopper.gif",
         )
     )
@@ -139,17 +139,17 @@ def test_the_study_follows_films_and_goes_on_after_finished_models(
     steps = 0.005 * np.array([[1, 5, 10]] * 3)
     lags = {"unchanged": {"point": 1.0}, "mlp": {"point": 0.5}}
     lags["plain"] = {"point": 0.1, "sampled": 0.1, "selected": 0.0}
-    lags["gaussian"] = {"point": 0.6, "selected": 0.0, "held": 0.4, "selected, held": 0.2}
-    for model, ways in lags.items():
-        for way, lag in ways.items():
-            np.testing.assert_allclose(models[model][way]["raw"], lag * steps, rtol=1e-3, atol=1e-6)
+    lags["gaussian"] = {"point": 0.6, "selected": 0.0, "confined": 0.4, "selected, confined": 0.2}
+    for model, kinds in lags.items():
+        for kind, lag in kinds.items():
+            np.testing.assert_allclose(models[model][kind]["raw"], lag * steps, rtol=1e-3, atol=1e-6)
     for name in ("rollouts.png", "rollouts-hopper.png", "rollouts-hopper.gif"):
         assert 1_000 < (tmp_path / name).stat().st_size < 1_000_000
 
     def refuse(*_: object) -> None:
         raise AssertionError("a finished model was trained again")
 
-    monkeypatch.setattr(study, "rival", refuse)
+    monkeypatch.setattr(study, "baseline", refuse)
     monkeypatch.setattr(study, "draw_rollouts", lambda *_: None)  # seconds, and seen above
     drawn = RolloutsStudy(out=tmp_path, models=("plain",), pictures="drawn")
     again = run_rollouts(drawn)

@@ -160,12 +160,12 @@ def test_two_backups_can_differ_by_twice_v_max() -> None:
 def test_no_beta_covers_every_q_when_members_are_fewer_than_states() -> None:
     """Lemma 1 is stated for any bounded Q: some Q hides the error from the members."""
     rng = np.random.default_rng(0)
-    members, truth = rng.dirichlet(np.ones(6), size=3), rng.dirichlet(np.ones(6))
+    members, ground_truth = rng.dirichlet(np.ones(6), size=3), rng.dirichlet(np.ones(6))
     apart = members - members.mean(axis=0)
     _, _, directions = np.linalg.svd(apart)
-    hidden = directions[2:] @ (truth - members.mean(axis=0)) @ directions[2:]  # members see none of it
+    hidden = directions[2:] @ (ground_truth - members.mean(axis=0)) @ directions[2:]  # members see none of it
     assert np.std(members @ hidden) == pytest.approx(0, abs=1e-12)
-    assert abs((truth - members.mean(axis=0)) @ hidden) > 1e-3
+    assert abs((ground_truth - members.mean(axis=0)) @ hidden) > 1e-3
 
 
 @given(world=worlds())

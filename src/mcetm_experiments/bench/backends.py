@@ -14,10 +14,10 @@ PLAIN, FUSED = "plain JAX", "fused sampler"
 
 
 @contextmanager
-def asking(way: str) -> Iterator[None]:
+def using(backend: str) -> Iterator[None]:
     """Ask for the one or the other, whatever was asked for before."""
     before = os.environ.get("MCETM_FUSED")
-    os.environ["MCETM_FUSED"] = "on" if way == FUSED else "off"
+    os.environ["MCETM_FUSED"] = "on" if backend == FUSED else "off"
     try:
         yield
     finally:
@@ -27,11 +27,11 @@ def asking(way: str) -> Iterator[None]:
             os.environ["MCETM_FUSED"] = before
 
 
-def ways(config: ModelsConfig) -> list[str]:
+def backends(config: ModelsConfig) -> list[str]:
     """What can run the chains of these energies on this machine."""
     energy, below = config.energy, config.autoencoder
     widths = [energy.width] * energy.depth
-    with asking(FUSED):
+    with using(FUSED):
         served = fused.kernel(widths, OBS) is not None
         if energy.negatives == "manifold":
             hidden = [below.width] * below.depth
