@@ -2,8 +2,10 @@
 
 import dataclasses
 import inspect
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -13,10 +15,12 @@ from typing import Any, get_args
 
 import pytest
 
-from mcetm import cli
+import mcetm_experiments
+from mcetm import Transitions, cli
 from mcetm_experiments.bench.run import BENCHMARKS
 from mcetm_experiments.bench.settings import Bench, BenchmarkName
 from mcetm_experiments.cli import COMMANDS, STUDIES
+from tests.conftest import random_fields
 
 ROOT = Path(__file__).parents[2]
 
@@ -95,3 +99,30 @@ def test_every_setting_of_a_study_is_frozen_and_explained(name: str) -> None:
 
 def test_every_benchmark_can_be_asked_for_by_name() -> None:
     assert set(get_args(BenchmarkName)) == {"all", *BENCHMARKS}
+
+
+def test_a_study_is_added_as_the_page_says(tmp_path: Path) -> None:
+    """A folder with the page's files and the page's line make a command that runs."""
+    page = (ROOT / "docs" / "studies" / "adding.md").read_text()
+    settings, study = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    (line,) = re.findall(r"^```text\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    package = tmp_path / "mcetm_experiments"
+    shutil.copytree(
+        Path(mcetm_experiments.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    (package / "lengths").mkdir()
+    for name, text in (("__init__", ""), ("settings", settings), ("study", study)):
+        (package / "lengths" / f"{name}.py").write_text(text)
+    table = (package / "cli.py").read_text()
+    last = '        "energy-error":'
+    assert table.count(last) == 1
+    (package / "cli.py").write_text(table.replace(last, line + last))
+    log = Transitions.from_arrays(**random_fields((7, 5, 9)))
+    log.save(tmp_path / "log.npz")
+    command = [sys.executable, "-m", "mcetm", "study", "lengths", "--dataset", "log.npz", "--out", "out"]
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    assert done.stdout == "3 episodes of 7.0 steps on average\n", done.stderr
+    assert json.loads((tmp_path / "out" / "results.json").read_text())["mean"] == 7.0

@@ -63,7 +63,7 @@ def tiny() -> RolloutsConfig:
     )
 
 
-def fake_rival(baselines: Baselines, kind: str) -> Baseline:
+def fake_baseline(baselines: Baselines, kind: str) -> Baseline:
     """A model that stays a share behind the ground truth; nothing is trained."""
     share = {"mlp": 0.5, "plain": 0.9, "gaussian": 0.4}[kind]
     lag = lambda s: lambda o, a, k: o + 0.001 * s * jnp.arange(11.0)  # noqa: E731
@@ -105,7 +105,7 @@ def test_the_study_follows_films_and_goes_on_after_finished_models(
 ) -> None:
     monkeypatch.setitem(study.PRESETS, "quick", tiny)
     monkeypatch.setattr(Logs, "load", lambda self, task, level, folder: hops(LENGTHS * 3))
-    monkeypatch.setattr(study, "baseline", fake_rival)
+    monkeypatch.setattr(study, "baseline", fake_baseline)
     command = ["study", "rollouts", "--out", str(tmp_path), "--pictures", "drawn"]
     assert main([*command, "--models", "mlp"]) == 0
     assert main([*command, "--models", "plain"]) == 0
