@@ -60,6 +60,7 @@ class Study:
     """Run an experiment: a table, a figure and a results.json each."""
 
     command: Chosen
+    """The study and its settings."""
 
     def run(self) -> int:
         """Run the chosen study."""

@@ -47,7 +47,7 @@ def tiny_baselines() -> BaselinesConfig:
     )
 
 
-class NoRivals:
+class NoBaselines:
     """In the place of `Baselines`: a finished study must not ask for any model again."""
 
     def __init__(self, *_: object, **__: object) -> None:

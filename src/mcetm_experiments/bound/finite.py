@@ -45,13 +45,17 @@ class Learning:
     prior: Literal["own", "shared"] = "own"
     """What members believe of pairs they never saw: a random guess each, or the same."""
     energy: Literal["joint", "conditional"] = "joint"
+    """Of a pair and its next state, or of the next state given the pair."""
     members: int = 7
+    """Models in the ensemble."""
     smoothing: float = 0.1
+    """Weight of the prior, in rows."""
     epsilon: float = 0.5
     """The behaviour policy's share of random actions; the rest is optimal."""
     levels: tuple[float, ...] = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
     """δ, as a quantile of the energy over all pairs; 1 truncates nothing."""
     betas: tuple[float, ...] = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+    """β, the weight of the penalty, among which the best is chosen."""
     rounds: int = 3
     """How often u is recomputed for policies that are compared by their return."""
 

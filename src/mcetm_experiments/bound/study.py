@@ -45,10 +45,13 @@ class BoundConfig:
     mdps: int = 100
     """In each family, for each amount of data."""
     rows: tuple[int, ...] = (100, 400, 1600, 6400)
+    """Amounts of data."""
     betas: tuple[float, ...] = (1.0, 4.0, 16.0, 64.0)
     """At which statements are counted."""
     levels: tuple[float, ...] = (1.0, 0.7, 0.4)
+    """Levels of δ at which statements are counted."""
     variants: dict[str, Learning] = field(default_factory=lambda: dict(VARIANTS))
+    """How models are learned, by name; the first is the one that is looked at closely."""
 
 
 PRESETS = {

@@ -49,9 +49,11 @@ class ContactConfig:
     """How much is trained and tested."""
 
     baselines: BaselinesConfig
+    """The models and their training."""
     seeds: int = 3
     """Each has a split between tosses and initial weights of its own."""
     holdout: float = 0.15
+    """Share of the tosses that no model sees."""
     every: int = 10
     """Rows between the starts of test windows."""
     draws: int = 3

@@ -45,7 +45,9 @@ class CrossConfig:
     baselines: dict[str, BaselinesConfig]
     """By task."""
     logs: Logs
+    """Where logs come from, and how many rows they have."""
     tests: tuple[Level, ...] = LEVELS
+    """Levels that every model is tested on."""
     rows: int = 10_000
     """Test rows of each level."""
     studied: Level = "medium"

@@ -68,7 +68,9 @@ class DidacticConfig:
     """
 
     baselines: BaselinesConfig
+    """The models and their training."""
     seeds: int = 5
+    """Independent trainings of every model."""
     transitions: int = 100_000
     """The appendix says 100,000, the text 10,000."""
     grid: int = 80

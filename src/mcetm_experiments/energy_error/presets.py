@@ -28,8 +28,11 @@ class EnergyErrorConfig:
     """How much is trained and looked at."""
 
     models: ModelsConfig
+    """The energy, its parts and its calibration."""
     value: ValueConfig = field(default_factory=ValueConfig)
+    """How the behaviour is cloned and evaluated, for penalties on Q."""
     seeds: int = 3
+    """Independent trainings."""
     transitions: int | None = None
     """Collect this many instead of reading the whole dataset."""
     holdout: float = 0.1
@@ -37,13 +40,16 @@ class EnergyErrorConfig:
     rows: int = 3000
     """Of each rung at most."""
     samples: int = 5
+    """N, next states that every member draws."""
     neighbours: int = 100_000
+    """Rows of the log among which the nearest is sought."""
     longer: float = ANCHOR_HEAVY_TIME
     """Steps of the longer ensemble in those of the anchor, for about the training time of the energy with its
     anchor and support."""
     rate: float = 0.01
     """Share of held-out rows above δ, for every score."""
     batch_size: int = 500
+    """Rows that are looked at together."""
     shown: int = 2000
     """Rows in the figure."""
 

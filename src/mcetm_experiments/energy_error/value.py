@@ -26,14 +26,23 @@ class ValueConfig:
     """Cloning and evaluation; sizes are the agents'."""
 
     cloning: BCConfig = field(default_factory=lambda: BCConfig(steps=30_000))
+    """How the behaviour is cloned."""
     width: int = 256
+    """Units of each hidden layer of a critic."""
     depth: int = 2
+    """Hidden layers of a critic."""
     critics: int = 2
+    """Critics, of which the least counts."""
     discount: float = 0.99
+    """γ."""
     smoothing: float = 0.005
+    """Share of the new weights in each Polyak update of the slow critics."""
     batch_size: int = 256
+    """Rows of an update."""
     rate: float = 3e-4
+    """Adam's learning rate."""
     steps: int = 50_000
+    """Updates."""
 
 
 class Evaluated(eqx.Module):

@@ -60,8 +60,11 @@ class LandscapeConfig:
     """How much is trained and tested. The members of every ensemble are the seeds."""
 
     baselines: BaselinesConfig
+    """The models and their training."""
     seeds: int = 5
+    """Independent trainings of every model."""
     transitions: int = 100_000
+    """Rows of the log."""
     state_dim: int = 20
     """Dimensions that a state is embedded in; `mcetm study landscape` says how many."""
     action_dim: int = 10
@@ -73,6 +76,7 @@ class LandscapeConfig:
     chain: Langevin = field(default_factory=lambda: Langevin(steps=50, first=0.02, last=0.02))
     """A piece of the long chains, which begin at the ground truth."""
     pieces: int = 10
+    """Pieces of a long chain; the distance from the curve is measured after each."""
     resolution: int = 61
     """Points along each side of a slice."""
     chunks: int = 8

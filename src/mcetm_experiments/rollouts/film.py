@@ -29,6 +29,7 @@ class FilmConfig:
     """What is shown of a rollout."""
 
     steps: int = 100
+    """Steps of the rollout that is filmed."""
     shown: tuple[int, ...] = (0, 5, 10, 20, 30, 40, 60, 80, 100)
     """Steps in the strip."""
     every: int = 4

@@ -51,7 +51,9 @@ class RolloutsConfig:
     baselines: dict[str, BaselinesConfig]
     """By task."""
     logs: Logs
+    """Where logs come from, and how many rows they have."""
     horizon: int = 200
+    """Steps of a rollout."""
     starts: int = 500
     """Windows of held-out episodes, at random; they may overlap."""
     samples: int = 10
@@ -59,6 +61,7 @@ class RolloutsConfig:
     tube: float = 0.999
     """Share of the held-out states that the tube around the manifold holds."""
     film: FilmConfig = field(default_factory=FilmConfig)
+    """What the films show."""
 
 
 PRESETS = {

@@ -51,6 +51,7 @@ class BaselinesConfig:
     """The settings of every model of a comparison."""
 
     gaussian: GaussianConfig = field(default_factory=GaussianConfig)
+    """The Gaussian ensemble, which is also where chains start and what anchors stand on."""
     longer: float = 3.0
     """Steps of the longer ensemble in those of the regressor."""
     mlp: GaussianConfig = field(default_factory=lambda: GaussianConfig(squared=True))
@@ -58,13 +59,21 @@ class BaselinesConfig:
     brief: GaussianConfig = field(default_factory=lambda: GaussianConfig(squared=True))
     """The plain MLP once more, with a shorter training."""
     autoencoder: AutoencoderConfig = field(default_factory=AutoencoderConfig)
+    """The manifold of next states."""
     standard: EnergyConfig = STANDARD
+    """Standard ETM."""
     plain: EnergyConfig = PAPER_EMPO
+    """MC-ETM as the paper has it."""
     anchored: EnergyConfig = ANCHORED
+    """MC-ETM with an anchor."""
     diffusion: DiffusionConfig = field(default_factory=DiffusionConfig)
+    """Conditional diffusion."""
     standard_inference: InferenceConfig = field(default_factory=lambda: InferenceConfig(latent=None))
+    """How standard ETM's next states are drawn."""
     plain_inference: InferenceConfig = field(default_factory=InferenceConfig)
+    """How MC-ETM's next states are drawn."""
     anchored_inference: InferenceConfig = REFINE
+    """How the anchored energy's next states are drawn."""
 
 
 @dataclass(frozen=True)

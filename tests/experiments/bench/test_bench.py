@@ -5,6 +5,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import pytest
 from jax import Array
@@ -12,10 +14,10 @@ from jax import Array
 from mcetm.cli import main
 from mcetm.dynamics import EnergyConfig, fused
 from mcetm.kernels import chains
-from mcetm.training import Fit
 from mcetm_experiments.bench import ceiling, energies, policy, sampling
 from mcetm_experiments.bench.clock import Spread, from_history
 from mcetm_experiments.bench.sheet import Measured, Sheet
+from mcetm_experiments.bench.subjects import random_log
 from tests.pipeline.test_train import tiny
 
 
@@ -90,22 +92,25 @@ def test_the_fused_sampler_is_a_row_where_it_serves(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(fused, "kernel", lambda *_: chains.sample)
     energies.run_energies(there)
     assert [row.failure for row in there.rows] == [None] * 6
-    manifold, standard = ([(way, kind) for way in ("off", "on")] for kind in ("manifold", "uniform"))
+    manifold, standard = ([(choice, kind) for choice in ("off", "on")] for kind in ("manifold", "uniform"))
     assert asked == manifold + standard + manifold
     assert "MCETM_FUSED" not in os.environ
 
 
 def test_updates_of_all_seeds_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policy, "_settings", lambda *_, **__: tiny("none"))
-    lines = [{"seconds": seconds} for seconds in (9.0, 2.0, 2.0)]
-    monkeypatch.setattr(policy.Stage, "fit", lambda *_, **__: Fit(None, 30, lines))
     monkeypatch.setattr(policy, "why_no_torch", lambda: "PyTorch is not installed.")
     sheet = Sheet("small", 1000.0)
-    policy.run_policy(sheet, ["sac"], [2])
-    (row,) = sheet.rows
-    assert row.measured is not None, row.failure
-    assert row.measured.figures == {"updates/s": 5.0, "updates/s in all": 10.0}
-    assert row.measured.compile_seconds == 7.0
+    policy.run_policy(sheet, ["sac"], [1, 2])
+    stage, agents = policy.prepare(random_log(2_000), "sac", seeds=2, full=False)
+    assert {leaf.shape[0] for leaf in jax.tree_util.tree_leaves(agents) if eqx.is_array(leaf)} == {2}
+    for row, seeds in zip(sheet.rows, (1, 2), strict=True):
+        assert row.measured is not None, row.failure
+        seconds, figures = row.measured.seconds, row.measured.figures
+        assert figures["updates/s"] * seconds.median == pytest.approx(stage.chunk)
+        assert figures["updates/s in all"] == pytest.approx(seeds * figures["updates/s"])
+        assert row.measured.compile_seconds is not None
+        assert row.measured.compile_seconds > seconds.median
 
 
 def test_an_algorithm_with_energies_is_measured_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,8 @@ from mcetm_experiments.shared.discontinuous import (
     uniform_grid,
 )
 from mcetm_experiments.shared.summary import over_seeds
-from tests.experiments.subjects import NoRivals
+from tests.experiments.drawn import words_in
+from tests.experiments.subjects import NoBaselines
 
 
 def test_the_function_by_hand() -> None:
@@ -138,11 +139,11 @@ def test_the_study_writes_what_it_found_and_goes_on_after_finished_models(
         assert len(point["near"]["seeds"]) == 2
         assert min(point["near"]["mean"], point["away"]["mean"]) <= point["error"]["mean"]
         assert model["seconds"] > 0
-    for name in ("didactic", "didactic-errors"):
-        assert (tmp_path / f"{name}.png").stat().st_size > 10_000
-        assert (tmp_path / f"{name}.svg").read_text().startswith("<?xml")
+    assert {"ground truth", *few} <= words_in(tmp_path / "didactic")
+    means = {f"{name}: {results['models'][name]['point']['error']['mean']:.3f}" for name in few}
+    assert means <= words_in(tmp_path / "didactic-errors"), "the panel says what the table says"
 
-    monkeypatch.setattr(study, "Baselines", NoRivals)
+    monkeypatch.setattr(study, "Baselines", NoBaselines)
     for drawing in ("draw_surfaces", "draw_errors"):
         monkeypatch.setattr(study, drawing, lambda *_, **__: None)  # seconds each, and seen above
     again = run_didactic(DidacticStudy(out=tmp_path, transitions=1000))

@@ -41,6 +41,7 @@ from mcetm_experiments.energy_error.settings import EnergyErrorStudy
 from mcetm_experiments.energy_error.study import run_energy_error
 from mcetm_experiments.energy_error.value import ValueConfig
 from mcetm_experiments.shared import baselines
+from tests.experiments.drawn import words_in
 from tests.experiments.subjects import untrained
 
 RUNGS = 1 + len(ladder.STATE_NOISE) + len(ladder.ACTION_NOISE) + 1 + len(ladder.DEPTHS)
@@ -105,9 +106,8 @@ def test_the_study_writes_what_it_found_and_goes_on_after_finished_pieces(
     far, near = names.index("state noise 1.0"), names.index("state noise 0.01")
     distance = found["scores"]["nearest neighbour"]["auroc"]["mean"]
     assert distance[far] > max(0.8, distance[near])
-    for figure in ("energy-error", "energy-error-hopper"):
-        assert (tmp_path / f"{figure}.png").stat().st_size > 10_000
-        assert (tmp_path / f"{figure}.svg").read_text().startswith("<?xml")
+    assert {"hopper-medium", *SCORES} <= words_in(tmp_path / "energy-error")
+    assert {"held out", "off the data", "truncated"} <= words_in(tmp_path / "energy-error-hopper")
     taken = found["seconds"][0]["of"]
     assert set(taken) == {"MC-ETM", "Gaussian ensemble"}
     assert all(seconds > 0.0 for seconds in taken.values())
@@ -189,7 +189,7 @@ def test_mistakes_end_with_one_sentence(
 def test_a_single_energy_has_every_score_but_those_between_members(tmp_path: Path) -> None:
     results = run_energy_error(EnergyErrorStudy(out=tmp_path, tasks=("hopper",), members=1, seeds=1))
     assert [*results["datasets"]["hopper-medium"]["scores"]] == [n for n in SCORES if n not in SPREADS]
-    assert (tmp_path / "energy-error-hopper.png").is_file()
+    assert not {"member spread", "Q-penalty"} & words_in(tmp_path / "energy-error-hopper")
 
 
 def test_the_papers_energies_are_trained_for_a_hundred_epochs_in_both_readings() -> None:
