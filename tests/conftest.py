@@ -1,8 +1,9 @@
-"""Every test runs with an empty cache and an empty Minari store of its own."""
+"""Every test runs with an empty cache, an empty configuration folder and an empty Minari store of its own."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from mcetm.data import Transitions
+from mcetm.tasks import registry
 
 # Compiling in haste, XLA's newer code generator takes about twice as long as the older one, and tests do
 # little but compile.
@@ -32,6 +34,7 @@ _SHARED = Path(os.environ.get("MCETM_DATA", Path(__file__).parents[2] / "shared"
 def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("MCETM_CACHE", str(home / "cache"))
+    monkeypatch.setenv("MCETM_CONFIG", str(home / "config"))
     monkeypatch.setenv("MCETM_COMPILATION_CACHE", "off")  # a test's programs are for that test
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(home / "minari"))
     monkeypatch.setenv("MCETM_D4RL_URL", "http://127.0.0.1:9")  # nothing listens there
@@ -65,6 +68,28 @@ def real_data() -> Path:
             f"no real data: {_SHARED} is absent (set MCETM_DATA to a folder with d4rl/ and policies/)"
         )
     return _SHARED
+
+
+_HELPER = """
+import pathlib, mcetm
+pathlib.Path({marker!r}).touch()
+mcetm.register_task(mcetm.Task("jump", "Pendulum-v1", 3, (-2.0,), (2.0,), 200))
+"""
+
+
+@pytest.fixture
+def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A file that `helper.py`, in the current folder, makes when it is imported; it has a task `jump`."""
+    monkeypatch.setattr(registry, "_TASKS", dict(registry._TASKS))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    path = tmp_path / "marker"
+    Path("helper.py").write_text(_HELPER.format(marker=str(path)))
+    yield path
+    for name in ("helper", "package", "package.inner"):
+        sys.modules.pop(name, None)
 
 
 def random_fields(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mcetm import UserError
-from mcetm.files import _HOST, atomic_write, cache_folder, data_folders
+from mcetm.files import _HOST, atomic_write, cache_folder, config_folder, data_folders
 
 
 def names_in(folder: Path) -> list[str]:
@@ -72,3 +72,8 @@ def test_folders_follow_the_environment(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.delenv("MCETM_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
     assert cache_folder() == Path("/xdg/mcetm")
+    monkeypatch.setenv("MCETM_CONFIG", "/config")
+    assert config_folder() == Path("/config")
+    monkeypatch.delenv("MCETM_CONFIG")
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/xdg")
+    assert config_folder() == Path("/xdg/mcetm")

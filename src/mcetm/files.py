@@ -17,12 +17,26 @@ from typing import Any
 
 from mcetm.errors import UserError
 
-__all__ = ["atomic_write", "cache_folder", "data_folders", "find_file", "sha256_of", "write_json"]
+__all__ = [
+    "NO_SPACE",
+    "append_text",
+    "atomic_write",
+    "cache_folder",
+    "config_folder",
+    "data_folders",
+    "find_file",
+    "sha256_of",
+    "write_bytes",
+    "write_json",
+    "write_text",
+]
 
 _HOST = re.sub(r"[^A-Za-z0-9]", "-", socket.gethostname())
-_REFUSALS = {
-    errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EISDIR, errno.ENAMETOOLONG,
-    errno.ENOENT, errno.ENOSPC, errno.ENOTDIR, errno.EPERM, errno.EROFS,
+NO_SPACE = {errno.EDQUOT, errno.EFBIG, errno.ENOSPC}
+"""What the system says when a file can grow no further."""
+_REFUSALS = NO_SPACE | {
+    errno.EACCES, errno.EIO, errno.EISDIR, errno.ENAMETOOLONG,
+    errno.ENOENT, errno.ENOTDIR, errno.EPERM, errno.EROFS,
 }  # fmt: skip
 
 
@@ -30,28 +44,52 @@ _REFUSALS = {
 def atomic_write(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success it becomes `path`, on failure it vanishes.
 
-    A kill in the middle can leave the temporary file; the next write to the same path removes it.
+    A kill in the middle can leave the temporary file; the next write to the same path removes it. Whoever
+    fills it must hear of every error: `write_bytes` does, and other libraries may not.
     """
     path = Path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"Cannot create the folder {path.parent}: {error.strerror or error}.") from None
+    _make_folder(path.parent)
     _remove_leftovers(path)
     # Host and process name the writer, so that a later one can tell whether it still lives.
     temporary = path.with_name(f".{path.name}.{_HOST}.{os.getpid()}.{secrets.token_hex(4)}.partial")
     try:
-        yield temporary
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        _sync_folder(path.parent)
-    except OSError as error:
-        if error.errno not in _REFUSALS:  # a network's error, say, is not about this file
-            raise
-        raise UserError(f"Cannot write {path}: {error.strerror}.") from None
+        with _refusals(path):
+            yield temporary
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            temporary.replace(path)
+            _sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_bytes(path: Path, content: bytes | memoryview) -> None:
+    """Write a file, whole or not at all: it takes its place once the disk gives back what was written."""
+    with atomic_write(path) as temporary:
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())  # some file systems find out only now that they are full
+        if sha256_of(temporary) != hashlib.sha256(content).hexdigest():
+            raise OSError(errno.EIO, "what was read back is not what was written")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write text as UTF-8, whole or not at all."""
+    write_bytes(path, text.encode())
+
+
+def append_text(path: Path, text: str) -> None:
+    """Add text to the end of a file; where there is no room for all of it, none is added."""
+    _make_folder(path.parent)
+    with _refusals(path), path.open("ab", buffering=0) as file:
+        end, rest = file.tell(), memoryview(text.encode())
+        try:
+            while rest:
+                rest = rest[file.write(rest) :]
+        except OSError:
+            file.truncate(end)
+            raise
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -62,8 +100,25 @@ def write_json(path: Path, content: Any) -> None:
             return value.tolist()
         raise TypeError(f"{type(value).__name__} has no place in JSON")
 
-    with atomic_write(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=1, default=plain) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(content, indent=1, default=plain) + "\n")
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"Cannot create the folder {folder}: {error.strerror or error}.") from None
+
+
+@contextlib.contextmanager
+def _refusals(path: Path) -> Iterator[None]:
+    """What the file system refuses is the user's to hear, in one sentence."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _REFUSALS:  # a network's error, say, is not about this file
+            raise
+        raise UserError(f"Cannot write {path}: {error.strerror}.") from None
 
 
 def _remove_leftovers(path: Path) -> None:
@@ -105,6 +160,14 @@ def cache_folder() -> Path:
     if chosen := os.environ.get("MCETM_CACHE"):
         return Path(chosen).expanduser()
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "mcetm"
+
+
+def config_folder() -> Path:
+    """Where the user's own choices are kept: `$MCETM_CONFIG`, else the user's configuration folder."""
+    if chosen := os.environ.get("MCETM_CONFIG"):
+        return Path(chosen).expanduser()
+    base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     return Path(base).expanduser() / "mcetm"
 
 

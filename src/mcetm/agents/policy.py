@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 from mcetm.errors import UserError
-from mcetm.files import atomic_write, write_json
+from mcetm.files import write_bytes, write_json
 from mcetm.nn.actor import LOG_STD_RANGE, Actor
 from mcetm.tasks.policy import TanhGaussianPolicy
 
@@ -65,8 +65,7 @@ def save_policy(folder: Path, actor: Actor, about: dict[str, Any]) -> None:
     arrays: dict[str, np.ndarray] = {}
     for name, (weight, bias) in _named(policy).items():
         arrays[f"{name}/weight"], arrays[f"{name}/bias"] = np.ascontiguousarray(weight.T), bias
-    with atomic_write(folder / "policy.safetensors") as temporary:
-        save_file(arrays, temporary)
+    write_bytes(folder / "policy.safetensors", save(arrays))
     low = policy.low or (-1.0,) * policy.action_dim
     high = policy.high or (1.0,) * policy.action_dim
     content = {

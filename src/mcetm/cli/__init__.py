@@ -14,6 +14,7 @@ from mcetm.cli.compare import Compare
 from mcetm.cli.data import Data
 from mcetm.cli.train import Evaluate, Train
 from mcetm.errors import UserError
+from mcetm.files import NO_SPACE
 
 _DESCRIPTION = """Offline reinforcement learning that says where it can be trusted.
 
@@ -53,8 +54,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("mcetm: interrupted; nothing half-written was left behind.", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output has seen enough, as in `mcetm … | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
+    except OSError as error:
+        if error.errno not in NO_SPACE:
+            raise
+        _drop_output()
+        place = f" for {error.filename}" if error.filename else ""
+        print(f"mcetm: There is no room{place}: {error.strerror}.", file=sys.stderr)
+        return 2
+
+
+def _drop_output() -> None:
+    """Throw away what can no longer be printed; it would fail again when the process ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _prepare() -> None:

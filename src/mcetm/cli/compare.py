@@ -31,25 +31,31 @@ class Compare:
     latex: File = None
     """Also write the tables as LaTeX (booktabs)."""
 
+    task: Annotated[str | None, arg(metavar="MODULE:NAME", help_behavior_hint="")] = None
+    """A task of your own that the runs name: its module may be imported."""
+
     out: Annotated[Path, arg(metavar="DIR")] = Path("compare")
     """Where the figure goes: compare.png and compare.svg."""
 
     def run(self) -> int:
         """Read, compute, write, print."""
         from mcetm.errors import UserError
-        from mcetm.files import atomic_write
+        from mcetm.files import write_text
         from mcetm.pipeline.compare import compare_runs
         from mcetm.report.compare import draw_comparison, show_comparison, to_csv, to_latex, to_markdown
+        from mcetm.tasks.own import remember
 
         if not self.runs:
             raise UserError("Name the folders of the runs to compare: mcetm compare RUN [RUN ...].")
+        if self.task is not None and ":" not in self.task:
+            raise UserError(f"--task is for a task of your own, as MODULE:NAME, and not for '{self.task}'.")
+        remember(self.task)
         comparison = compare_runs(self.runs)
         written = [self.out / "compare.png"]
         draw_comparison(written[0], comparison)
         for path, form in ((self.csv, to_csv), (self.markdown, to_markdown), (self.latex, to_latex)):
             if path is not None:
-                with atomic_write(path) as temporary:
-                    temporary.write_text(form(comparison), encoding="utf-8")
+                write_text(path, form(comparison))
                 written.append(path)
         if self.json:
             import json

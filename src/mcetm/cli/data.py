@@ -45,8 +45,10 @@ class Inspect:
         from mcetm.data import DataError, make_card
         from mcetm.envs import load_dataset
         from mcetm.errors import UserError
+        from mcetm.tasks.own import remember
 
         try:
+            remember(self.task)
             transitions = load_dataset(
                 self.source,
                 folder=self.folder,
@@ -109,10 +111,12 @@ class Collect:
         """Collect, write, say what was written."""
         from mcetm.data.files import write_file
         from mcetm.errors import UserError
+        from mcetm.tasks.own import remember
 
         _check_out(self.out, replace=self.force)
         if self.steps is not None and self.steps < 1:
             raise UserError(f"--steps must be at least 1, not {self.steps}.")
+        remember(self.task)
         transitions = self._collect()
         write_file(transitions, self.out, compress=self.compress)
         mean = transitions.episode_returns.mean()
@@ -177,8 +181,10 @@ class Convert:
         """Read and write."""
         from mcetm.data.files import write_file
         from mcetm.envs import load_dataset
+        from mcetm.tasks.own import remember
 
         _check_out(self.out, replace=self.force)
+        remember(self.task)
         transitions = load_dataset(
             self.source, folder=self.folder, infos=True, task=self.task, time_limit=self.time_limit
         )

@@ -63,12 +63,15 @@ class Train:
         from mcetm.pipeline.config import read_config
         from mcetm.pipeline.train import read_log, results_of, run_training, start_run
         from mcetm.report.training import show_results
+        from mcetm.tasks.own import remember
 
         keep_programs()
         if self.resume is not None:
+            remember(self.task)
             folder, config = self.resume, read_config(self.resume / "config.json")
         else:
             config = self._config()
+            remember(config.task)
             source = self.dataset if "/" not in self.dataset else self.dataset.strip("/").replace("/", "-")
             folder = self.out or Path("runs") / f"{Path(source).stem}-{self.algo}-{self.preset}"
         log = read_log(config)  # bad data end here, before a folder is made
@@ -157,17 +160,23 @@ class Evaluate:
         from mcetm.errors import UserError
         from mcetm.evaluation.returns import evaluate_policy
         from mcetm.tasks import get_task
+        from mcetm.tasks.own import remember, task_in_file
 
+        remember(self.task)
         if self.episodes < 1:
             raise UserError(f"--episodes must be at least 1, not {self.episodes}.")
         folders = seed_folders(self.folder) or [self.folder]
         found = {}
         for folder in folders:
             policy = load_policy(folder)
-            name = self.task or policy.about.get("task")
-            if name is None:
+            name = policy.about.get("task")
+            if self.task is not None:
+                task = get_task(self.task)
+            elif name is not None:
+                task = task_in_file(str(name), folder / "policy.json")
+            else:
                 raise UserError(f"{folder} does not say its task; name one with --task.")
-            result = evaluate_policy(get_task(name), policy.network, episodes=self.episodes, seed=self.seed)
+            result = evaluate_policy(task, policy.network, episodes=self.episodes, seed=self.seed)
             found[folder.name] = result.to_dict()
             if not self.json:
                 score = "" if result.score is None else f", score {result.score:.1f} ± {result.score_std:.1f}"

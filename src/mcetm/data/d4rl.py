@@ -6,8 +6,7 @@ provenance) lies as JSON in `metadata/mcetm`, where other readers do not look.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+import io
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -17,9 +16,8 @@ import numpy as np
 from mcetm.data import header
 from mcetm.data.transitions import Transitions
 from mcetm.data.validate import DataError, Fault, ReadOptions, build
-from mcetm.errors import UserError
-from mcetm.files import atomic_write
-from mcetm.formats import first_clause, hdf5_array, open_hdf5
+from mcetm.files import write_bytes
+from mcetm.formats import hdf5_array, open_hdf5
 from mcetm.tasks.datasets import task_of
 from mcetm.tasks.registry import get_task
 
@@ -73,21 +71,14 @@ def _infos_per_row(file: h5py.File, rows: int) -> list[str]:
     return [name for name, item in group.items() if getattr(item, "shape", ())[:1] == (rows,)]
 
 
-@contextlib.contextmanager
-def _hdf5_refusals(path: Path) -> Iterator[None]:
-    """HDF5 reports a full disk in exceptions of its own, some of them without a code."""
-    try:
-        yield
-    except (OSError, RuntimeError) as error:
-        raise UserError(f"Cannot write {path}: {first_clause(error)}.") from None
-
-
 def write_d4rl(transitions: Transitions, path: Path, *, compress: bool = False) -> None:
     """Write D4RL's fields (and `infos`), whole or not at all."""
     import h5py
 
     options: dict[str, Any] = {"compression": "gzip", "shuffle": True} if compress else {}
-    with atomic_write(path) as temporary, _hdf5_refusals(path), h5py.File(temporary, "w") as file:
+    # In memory first: HDF5 writes much of a file when it closes it, and loses the errors it meets then.
+    image = io.BytesIO()
+    with h5py.File(image, "w") as file:
         # Bytes of fixed length, as D4RL stores its own strings.
         file.create_dataset(_HEADER, data=np.bytes_(header.encode(transitions).encode()))
         arrays = {name: getattr(transitions, field) for field, name in _NAMES.items()}
@@ -95,3 +86,4 @@ def write_d4rl(transitions: Transitions, path: Path, *, compress: bool = False) 
         for name, array in arrays.items():
             # HDF5 cannot chunk, hence not compress, an array without elements.
             file.create_dataset(name, data=array, **(options if array.size else {}))
+    write_bytes(path, image.getbuffer())

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from mcetm.console import Advance, progress
 from mcetm.errors import UserError
-from mcetm.files import atomic_write, cache_folder, data_folders, find_file, sha256_of
+from mcetm.files import atomic_write, cache_folder, data_folders, find_file, sha256_of, write_text
 from mcetm.tasks.datasets import D4RL_DATASETS
 
 D4RL_URL = "http://rail.eecs.berkeley.edu/datasets/offline_rl/gym_mujoco_v2"
@@ -87,8 +87,7 @@ def _download(url: str, target: Path) -> None:
         if magic != b"\x89HDF":
             raise ConnectionError("what came is not an HDF5 file")  # an error page, say
         # First the sum, then the file: a kill in between leaves no file that nothing vouches for.
-        with atomic_write(_sum_file(target)) as sum_file:
-            sum_file.write_text(f"{sha256_of(partial)}  {target.name}\n")
+        write_text(_sum_file(target), f"{sha256_of(partial)}  {target.name}\n")
 
 
 def _fetch(url: str, partial: Path, *, label: str) -> None:

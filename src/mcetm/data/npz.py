@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Unpack
 
@@ -10,7 +11,7 @@ import numpy as np
 from mcetm.data import header
 from mcetm.data.transitions import FIELDS, Transitions
 from mcetm.data.validate import DataError, Fault, ReadOptions, build
-from mcetm.files import atomic_write
+from mcetm.files import write_bytes
 from mcetm.formats import read_npz
 
 _HEADER = "mcetm"
@@ -37,7 +38,7 @@ def write_transitions_npz(transitions: Transitions, path: Path, *, compress: boo
     arrays = {name: getattr(transitions, name) for name in FIELDS}
     arrays |= {f"{_INFOS}{name}": array for name, array in transitions.infos.items()}
     text = np.array(header.encode(transitions))
-    # NumPy gets a file object, not a name, so that it adds no suffix of its own.
-    with atomic_write(path) as temporary, temporary.open("wb") as file:
-        write = np.savez_compressed if compress else np.savez
-        write(file, allow_pickle=False, **{_HEADER: text}, **arrays)
+    image = io.BytesIO()
+    write = np.savez_compressed if compress else np.savez
+    write(image, allow_pickle=False, **{_HEADER: text}, **arrays)
+    write_bytes(path, image.getbuffer())

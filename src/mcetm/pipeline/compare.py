@@ -15,7 +15,8 @@ from mcetm.errors import UserError
 from mcetm.evaluation.comparison import Cell, Comparison, Curve, Dataset, compare
 from mcetm.pipeline.folder import compared_folder
 from mcetm.tasks.datasets import D4RL_DATASETS, RECIPES, task_of
-from mcetm.tasks.registry import ReferenceScores, Task, get_task
+from mcetm.tasks.own import UnnamedModuleError, task_in_file
+from mcetm.tasks.registry import ReferenceScores, Task
 from mcetm.training.metrics import MetricsFile
 
 _FILES = (".hdf5", ".h5", ".npz", ".csv", ".parquet")
@@ -166,7 +167,9 @@ def _task(folder: Path, config: dict[str, Any], source: str) -> Task | None:
     for candidate in candidates:
         if candidate is not None:
             try:
-                return get_task(str(candidate))
+                return task_in_file(str(candidate), folder)
+            except UnnamedModuleError:
+                raise
             except UserError:  # a task of the user's own that is not at hand: returns are still returns
                 continue
     return None

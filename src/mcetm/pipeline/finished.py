@@ -9,13 +9,12 @@ import jax
 
 from mcetm.agents.learner import Learner
 from mcetm.data.transitions import Transitions
-from mcetm.envs import load_dataset
 from mcetm.errors import UserError
 from mcetm.pipeline.algorithms import ALGORITHMS
 from mcetm.pipeline.config import TrainConfig, read_config
 from mcetm.pipeline.models import Models, train_models
 from mcetm.pipeline.policy import train_policies
-from mcetm.pipeline.train import action_bounds, earlier_models, seeds_of
+from mcetm.pipeline.train import action_bounds, earlier_models, read_log, seeds_of
 from mcetm.tasks.registry import Task, get_task
 
 
@@ -39,7 +38,7 @@ def read_finished(folder: Path) -> Finished:
         raise UserError(f"{folder} is not finished; go on with: mcetm train --resume {folder}")
     if ALGORITHMS[config.algo].needs != "energy":
         raise UserError(f"{folder} was trained with {config.algo}, which has no energy; mcetm has one.")
-    log = load_dataset(config.dataset, task=config.task, infos=True)
+    log = read_log(config, infos=True)
     task = None if log.metadata.task is None else get_task(log.metadata.task)
     train, holdout = log.split(config.holdout, seed=config.seed)
     # Finished stages are read, each checked against its settings and its data.

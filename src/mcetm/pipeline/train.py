@@ -32,6 +32,7 @@ from mcetm.pipeline.models import Models, train_models
 from mcetm.pipeline.policy import mean_returns, train_policies, without_safety
 from mcetm.pipeline.stages import Stages
 from mcetm.report.page import write_report
+from mcetm.tasks.own import task_in_file
 from mcetm.tasks.registry import Task, get_task
 
 
@@ -73,9 +74,11 @@ def start_run(config: TrainConfig, folder: Path) -> None:
     write_json(path, to_plain(config))
 
 
-def read_log(config: TrainConfig) -> Transitions:
+def read_log(config: TrainConfig, *, infos: bool = False) -> Transitions:
     """The dataset of a run, which must have actions and rewards."""
-    log = load_dataset(config.dataset, task=config.task)
+    if config.task is not None:
+        task_in_file(config.task, "config.json")  # where the settings may come from
+    log = load_dataset(config.dataset, task=config.task, infos=infos)
     log.require("reward", "action")
     return log
 
@@ -215,7 +218,8 @@ def action_bounds(log: Transitions) -> tuple[Any, Any]:
 def _save(folder: Path, actors: Actor, config: TrainConfig, task: Task | None) -> None:
     for i, seed in enumerate(seeds_of(config)):
         about = {
-            "task": None if task is None else task.name,
+            # With its module, where the user's own has one: `task_in_file` knows it again.
+            "task": None if task is None else config.task or task.name,
             "dataset": config.dataset,
             "algorithm": config.algo,
             "preset": config.preset,

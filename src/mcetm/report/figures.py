@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mcetm.files import atomic_write
+from mcetm.files import write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,10 +55,9 @@ def figure(path: Path, *, width: float = 7.0, height: float = 3.0) -> Iterator[F
         FigureCanvasAgg(drawn)
         yield drawn
         for kind in ("png", "svg"):
-            with atomic_write(path.with_suffix(f".{kind}")) as temporary:
-                drawn.savefig(
-                    temporary, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None
-                )
+            image = io.BytesIO()
+            drawn.savefig(image, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+            write_bytes(path.with_suffix(f".{kind}"), image.getbuffer())
 
 
 def legend_below(drawn: Figure, axes: Iterable[Axes], side: str = "center", **look: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mcetm.files import atomic_write
+from mcetm.files import write_text
 from mcetm.report.figures import STYLES, figure
 
 _CSS = """
@@ -70,8 +70,7 @@ def write_report(
         f"<style>{_CSS}</style><body>{''.join(parts)}</body></html>\n"
     )
     path = folder / "report.html"
-    with atomic_write(path) as temporary:
-        temporary.write_text(page, encoding="utf-8")
+    write_text(path, page)
     return path
 
 

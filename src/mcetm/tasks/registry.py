@@ -140,7 +140,7 @@ def get_task(name: str) -> Task:
     """The task of this name; an unknown name suggests the nearest.
 
     `my_module:reach` imports `my_module`, which registers `reach`: how a command line learns of a
-    task of yours.
+    task of yours. For a name that was found in a file there is `mcetm.tasks.own.task_in_file`.
     """
     module, _, short = name.rpartition(":")
     if module:

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mcetm.errors import UserError
-from mcetm.files import atomic_write
+from mcetm.files import write_bytes
 
 _FORMAT = 1
 _NAME = re.compile(r"step-(\d{12})\.safetensors")
@@ -57,7 +57,7 @@ def save_checkpoint(
     keep: int = 2,
 ) -> Path:
     """Write `folder/step-N.safetensors` and remove all but the newest `keep`."""
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     stored: dict[str, np.ndarray] = {}
     kinds: dict[str, str] = {}
@@ -75,8 +75,7 @@ def save_checkpoint(
         "checksum": _checksum(stored),
     }
     path = folder / f"step-{step:012d}.safetensors"
-    with atomic_write(path) as temporary:
-        save_file(stored, temporary, metadata={"mcetm": json.dumps(header)})
+    write_bytes(path, save(stored, metadata={"mcetm": json.dumps(header)}))
     for old in list_checkpoints(folder)[:-keep]:
         old.unlink(missing_ok=True)
     return path

@@ -11,7 +11,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from mcetm.files import atomic_write
+from mcetm.files import append_text, write_text
 
 
 class Rows(eqx.Module):
@@ -37,9 +37,7 @@ class MetricsFile:
 
     def append(self, line: Mapping[str, Any]) -> None:
         """Add one line; arrays become lists."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({name: plain(value) for name, value in line.items()}) + "\n")
+        append_text(self.path, json.dumps({name: plain(value) for name, value in line.items()}) + "\n")
 
     def read(self) -> list[dict[str, Any]]:
         """All complete lines."""
@@ -58,8 +56,7 @@ class MetricsFile:
         if not self.path.exists():
             return
         kept = [line for line in self.read() if line["step"] <= step]
-        with atomic_write(self.path) as temporary:
-            temporary.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        write_text(self.path, "".join(json.dumps(line) + "\n" for line in kept))
 
 
 def plain(value: Any) -> Any:

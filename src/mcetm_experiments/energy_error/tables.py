@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mcetm.files import atomic_write
+from mcetm.files import write_text
 from mcetm_experiments.shared.summary import cell
 
 if TYPE_CHECKING:
@@ -127,5 +127,4 @@ def show_energy_error(results: dict[str, Any], console: Console) -> None:
 
 def write_tables(path: Path, results: dict[str, Any]) -> None:
     """Write every table as Markdown."""
-    with atomic_write(path) as temporary:
-        temporary.write_text("\n".join(table.markdown() for table in all_tables(results)), encoding="utf-8")
+    write_text(path, "\n".join(table.markdown() for table in all_tables(results)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from mcetm.envs import Body, Frames
-from mcetm.files import atomic_write
+from mcetm.files import write_bytes
 from mcetm.report import figure
 
 Pictures = Mapping[int, np.ndarray] | Frames
@@ -82,7 +83,6 @@ def write_animation(
             panels.append(np.asarray(panel))
         picture = Image.fromarray(np.concatenate(panels, axis=1))
         pictures.append(picture.quantize(_COLOURS, dither=Image.Dither.NONE))
-    with atomic_write(path.with_suffix(".gif")) as temporary:
-        pictures[0].save(
-            temporary, "GIF", save_all=True, append_images=pictures[1:], duration=milliseconds, loop=0
-        )
+    image = io.BytesIO()
+    pictures[0].save(image, "GIF", save_all=True, append_images=pictures[1:], duration=milliseconds, loop=0)
+    write_bytes(path.with_suffix(".gif"), image.getbuffer())
