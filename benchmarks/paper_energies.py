@@ -24,15 +24,15 @@ from mcetm.data.transitions import Transitions
 from mcetm.dynamics import EnergyEnsemble, GaussianEnsemble
 from mcetm.envs import load_dataset
 from mcetm.evaluation.detection import auroc
-from mcetm.studies.cross_dataset import PRESETS as CROSS
-from mcetm.studies.cross_dataset import CrossConfig
-from mcetm.studies.energy_error import rivals_of
-from mcetm.studies.energy_error_presets import PRESETS, with_energy
-from mcetm.studies.locomotion import Logs
-from mcetm.studies.onestep import STAGES, STARTS, HeldOut, with_steps
-from mcetm.studies.openloop import open_loop
-from mcetm.studies.rivals import Draw, point
-from mcetm.studies.rollouts import HORIZONS, curves, guarded, some_windows
+from mcetm_experiments.cross_dataset.onestep import STAGES, STARTS, LevelRows, with_steps
+from mcetm_experiments.cross_dataset.study import PRESETS as CROSS
+from mcetm_experiments.cross_dataset.study import CrossConfig
+from mcetm_experiments.energy_error.presets import PRESETS, with_energy
+from mcetm_experiments.energy_error.study import baselines_of
+from mcetm_experiments.rollouts.study import HORIZONS, curves, guarded, some_windows
+from mcetm_experiments.shared.baselines import Draw, point
+from mcetm_experiments.shared.locomotion import Logs
+from mcetm_experiments.shared.openloop import open_loop
 from record import record
 
 EPOCHS = (1, 5, 10, 20, 50, 100)
@@ -55,11 +55,11 @@ def main() -> None:
         config = replace(config, models=with_energy(config.models, "literal", small=False))
     energy = replace(config.models.energy, members=1)
     config = replace(config, models=replace(config.models, energy=energy))
-    train, held = load_dataset(name, infos=True).split(config.holdout, seed=0)
-    known, _ = held.split(0.5, seed=0)
+    train, holdout = load_dataset(name, infos=True).split(config.holdout, seed=0)
+    known, _ = holdout.split(0.5, seed=0)
     snapshots = Snapshots(asked.trained / "snapshots", f"{asked.task}-{asked.reading}", energy.steps)
-    rivals = rivals_of(train, known, config, 0, asked.trained, snapshots)
-    model, regressor = rivals.plain.model, rivals.gaussian.model
+    baselines = baselines_of(train, known, config, 0, asked.trained, snapshots)
+    model, regressor = baselines.plain.model, baselines.gaussian.model
     tests, cross = _tests(asked.task, train)
     few = _thinned(tests)
     record(
@@ -67,8 +67,8 @@ def main() -> None:
         {
             "device": jax.devices()[0].device_kind,
             "training": {
-                "energy": rivals.plain.clock()[-1],
-                "history": [rivals.plain.history[i] for i in (0, 9, 29, -1)],
+                "energy": baselines.plain.clock()[-1],
+                "history": [baselines.plain.history[i] for i in (0, 9, 29, -1)],
             },
             "tests": {
                 "regressor": _errors(tests, point(regressor)),
@@ -84,9 +84,9 @@ def main() -> None:
             "lengths": cross.lengths,
             "open loop": {
                 "horizons": HORIZONS,
-                "no change": _follow(held, lambda obs, action, key: obs),
-                "regressor": _follow(held, point(regressor)),
-                "energy": _follow(held, point(model)),
+                "no change": _follow(holdout, lambda obs, action, key: obs),
+                "regressor": _follow(holdout, point(regressor)),
+                "energy": _follow(holdout, point(model)),
             },
         },
     )
@@ -119,21 +119,21 @@ class Snapshots:
         return eqx.tree_deserialise_leaves(self.path(epochs), model.members)
 
 
-def _tests(task: str, train: Transitions) -> tuple[HeldOut, CrossConfig]:
+def _tests(task: str, train: Transitions) -> tuple[LevelRows, CrossConfig]:
     """Held-out rows of every level, none of them trained on."""
     cross = CROSS["fast"]()
     logs: Logs = cross.logs
     tests = {level: logs.divide(logs.load(task, level, Path("studies/data")))[1] for level in cross.tests}
-    return HeldOut.of(tests, train, cross.rows, seed=0), cross
+    return LevelRows.of(tests, train, cross.rows, seed=0), cross
 
 
-def _thinned(tests: HeldOut) -> HeldOut:
+def _thinned(tests: LevelRows) -> LevelRows:
     """Fewer rows of fewer levels, from everywhere in their logs."""
     some = lambda rows: tuple(x[:: max(1, len(x) // ROWS)] for x in rows)  # noqa: E731
     return replace(tests, rows={level: some(tests.rows[level]) for level in VARIED})
 
 
-def _errors(tests: HeldOut, draw: Draw) -> dict[str, dict[str, float]]:
+def _errors(tests: LevelRows, draw: Draw) -> dict[str, dict[str, float]]:
     found = tests.errors(draw, key=jax.random.key(0))
     return {level: {n: e[n] for n in ("mean", "median", "normalised")} for level, e in found.items()}
 
@@ -145,7 +145,7 @@ def _decoded(model: EnergyEnsemble, regressor: GaussianEnsemble, obs: Any, actio
     return model.autoencoder.decode(model.autoencoder.encode(start))
 
 
-def _after(tests: HeldOut, model: EnergyEnsemble) -> dict[str, Any]:
+def _after(tests: LevelRows, model: EnergyEnsemble) -> dict[str, Any]:
     """Errors, and whether energies tell other levels' pairs from held-out ones."""
     energies = {level: _lowest(model, *rows[:2]) for level, rows in tests.rows.items()}
     told = {
@@ -162,7 +162,7 @@ def _lowest(model: EnergyEnsemble, obs: Any, action: Any) -> Any:
     return jax.vmap(lambda o, a, k: model.minimum(o, a, key=k).mean())(obs, action, keys)
 
 
-def _chains(tests: HeldOut, model: EnergyEnsemble, cross: CrossConfig) -> dict[str, list[Any]]:
+def _chains(tests: LevelRows, model: EnergyEnsemble, cross: CrossConfig) -> dict[str, list[Any]]:
     """As the study has them, and with this energy's own steps where those do not fall."""
     ways = {"falling steps": cross.chain}
     if model.config.ambient.first == model.config.ambient.last:
@@ -177,11 +177,11 @@ def _chains(tests: HeldOut, model: EnergyEnsemble, cross: CrossConfig) -> dict[s
     }
 
 
-def _follow(held: Transitions, draw: Draw) -> list[float]:
+def _follow(holdout: Transitions, draw: Draw) -> list[float]:
     """Median error in spreads of the states, at the horizons."""
-    windows = some_windows(held, max(HORIZONS), 100, seed=0)
+    windows = some_windows(holdout, max(HORIZONS), 100, seed=0)
     found = open_loop(draw, project=guarded)(windows, jax.random.key(0))
-    errors = curves(found, np.asarray(windows.truth), Statistics.of(held).obs.std)["normalised"]
+    errors = curves(found, np.asarray(windows.ground_truth), Statistics.of(holdout).obs.std)["normalised"]
     return [float(errors[1][h - 1]) for h in HORIZONS]
 
 

@@ -31,8 +31,8 @@ from mcetm.pipeline.finished import Finished, read_finished
 from mcetm.pipeline.policy import make_stage, mean_returns
 from mcetm.pipeline.presets import make_config
 from mcetm.pipeline.train import action_bounds, run_training, start_run
-from mcetm.studies.reliability import spearman
 from mcetm.training.batches import Batch
+from mcetm_experiments.energy_error.reliability import spearman
 from record import record
 
 OPERANDS = {"float32": None, "tf32": (8, 10), "float16": (5, 10), "bfloat16": (8, 7)}
@@ -64,12 +64,12 @@ def main() -> None:
 def _measure(finished: Finished, policy: PolicyConfig, seeds: int) -> dict[str, Any]:
     assert finished.task is not None  # noqa: S101 (returns need a simulator)
     world, train = finished.models.world("mcetm", policy), finished.train
-    held = Batch.of(finished.holdout).draw(ROWS, key=jax.random.key(0))
+    holdout = Batch.of(finished.holdout).draw(ROWS, key=jax.random.key(0))
     found: dict[str, Any] = {}
     exact: np.ndarray | None = None
     for name, bits in OPERANDS.items():
         with rounded(bits):
-            error, energies = _predict(world, held)
+            error, energies = _predict(world, holdout)
         exact = energies if exact is None else exact
         recipe = ALGORITHMS["mcetm"]
         stage = make_stage(recipe, train, world, policy, action_bounds(train))
@@ -88,7 +88,7 @@ def _measure(finished: Finished, policy: PolicyConfig, seeds: int) -> dict[str, 
     return {"dataset": finished.config.dataset, "seeds": seeds, "held_out_rows": ROWS, "operands": found}
 
 
-def _predict(world: World, held: Batch) -> tuple[float, np.ndarray]:
+def _predict(world: World, holdout: Batch) -> tuple[float, np.ndarray]:
     """Mean absolute error of the samples of least energy, and these energies."""
 
     @jax.jit
@@ -101,8 +101,8 @@ def _predict(world: World, held: Batch) -> tuple[float, np.ndarray]:
         keys = jax.random.split(key, batch.obs.shape[0])
         return jax.vmap(row)(batch.obs, batch.action, keys)
 
-    best, energies = one(held, jax.random.key(1))
-    return float(jnp.abs(best - held.next_obs).mean()), np.asarray(energies)
+    best, energies = one(holdout, jax.random.key(1))
+    return float(jnp.abs(best - holdout.next_obs).mean()), np.asarray(energies)
 
 
 def _with(bits: tuple[int, int] | None, between: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,11 +1,11 @@
-"""How far ahead the truth itself can be known: the simulator beside itself, moved as little as a model errs.
+"""How far ahead a state can be known at all: the simulator beside itself, moved as little as a model errs.
 
     python benchmarks/predictability.py hopper halfcheetah walker2d [--data DIR] [--starts 500] [--record]
 
-Windows and measure are those of `mcetm study rollouts --preset fast`, but the truth is the simulator from the
-start of each window with the log's actions. Beside it runs the simulator from a start that is moved by noise,
-or with noise after every step, of a mean absolute size (in spreads of the states) as accurate models err in
-one step.
+Windows and measure are those of `mcetm study rollouts --preset fast`, but the ground truth is the simulator
+from the start of each window with the log's actions. Beside it runs the simulator from a start that is moved
+by noise, or with noise after every step, of a mean absolute size (in spreads of the states) as accurate
+models err in one step.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import numpy as np
 
 from mcetm.data.normalize import Statistics
 from mcetm.envs.physics import mujoco_env, states_of
-from mcetm.studies.openloop import Windows
-from mcetm.studies.rollouts import HORIZONS, PRESETS, some_windows
 from mcetm.tasks.registry import Task, get_task
+from mcetm_experiments.rollouts.study import HORIZONS, PRESETS, some_windows
+from mcetm_experiments.shared.openloop import Windows
 from record import record
 
 LEVEL = "medium-expert"
@@ -52,12 +52,15 @@ def predictability(name: str, folder: Path, starts: int) -> dict[str, list[float
     task, logs = get_task(name), PRESETS["fast"]().logs
     test = logs.divide(logs.load(name, LEVEL, folder))[1]
     windows, spread = some_windows(test, max(HORIZONS), starts, seed=0), Statistics.of(test).obs.std
-    truth = simulate(task, windows, 0.0 * spread, every_step=False)
+    ground_truth = simulate(task, windows, 0.0 * spread, every_step=False)
     found = {}
     for size in (1e-6, 0.1 * SIZES[name], SIZES[name]):
         for every_step in (False, True):
             # The mean absolute value of a Gaussian is 0.8 of its spread.
-            away = simulate(task, windows, np.sqrt(np.pi / 2) * size * spread, every_step=every_step) - truth
+            away = (
+                simulate(task, windows, np.sqrt(np.pi / 2) * size * spread, every_step=every_step)
+                - ground_truth
+            )
             medians = np.median((np.abs(away) / spread).mean(axis=-1), axis=0)
             at = "after every step" if every_step else "at the start"
             found[f"{size:.0e} {at}"] = [float(medians[h - 1]) for h in HORIZONS]

@@ -17,8 +17,8 @@ from typing import Any
 
 import jax
 
-from mcetm.bench.policy import prepare
-from mcetm.bench.subjects import random_log
+from mcetm_experiments.bench.policy import prepare
+from mcetm_experiments.bench.subjects import random_log
 from record import record
 
 KINDS = (

@@ -15,9 +15,9 @@ import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mcetm.bench.run import run_benchmarks
-from mcetm.bench.subjects import random_log
 from mcetm.data.files import write_file
+from mcetm_experiments.bench.run import run_benchmarks
+from mcetm_experiments.bench.subjects import random_log
 from record import record
 
 OUTSIDE = {"td3bc": 2000, "iql": 1000, "cql": 200}

@@ -15,6 +15,8 @@ from pathlib import Path
 from mcetm.files import cache_folder
 from mcetm.processor import processor_kind
 
+__all__ = ["CHOICE", "keep_programs", "programs_folder"]
+
 CHOICE = "MCETM_COMPILATION_CACHE"
 """The variable that names another folder, or says `off`."""
 MOST_BYTES = 2_000_000_000

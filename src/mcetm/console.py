@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from rich.console import Console
 
+__all__ = ["Advance", "output", "progress"]
+
 
 @runtime_checkable
 class Advance(Protocol):

@@ -17,6 +17,20 @@ from typing import Any
 
 from mcetm.errors import UserError
 
+__all__ = [
+    "NO_SPACE",
+    "append_text",
+    "atomic_write",
+    "cache_folder",
+    "config_folder",
+    "data_folders",
+    "find_file",
+    "sha256_of",
+    "write_bytes",
+    "write_json",
+    "write_text",
+]
+
 _HOST = re.sub(r"[^A-Za-z0-9]", "-", socket.gethostname())
 NO_SPACE = {errno.EDQUOT, errno.EFBIG, errno.ENOSPC}
 """What the system says when a file can grow no further."""

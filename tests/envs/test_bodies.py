@@ -1,7 +1,5 @@
 """Bodies from observations: against the simulator's own."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,6 @@ from mcetm import UserError
 from mcetm.envs.bodies import Body
 from mcetm.envs.rendering import render
 from mcetm.envs.simulate import make_env
-from mcetm.report.film import draw_poses, draw_strip, write_animation
 from mcetm.tasks.registry import get_task
 
 
@@ -51,28 +48,6 @@ def test_capsules_lie_where_the_simulator_has_them() -> None:
 def test_a_pendulum_has_no_such_body() -> None:
     with pytest.raises(UserError, match="'pendulum' is not a planar MuJoCo task"):
         Body(get_task("pendulum"))
-
-
-def test_drawn_pictures_show_the_pose_and_become_a_small_film(tmp_path: Path) -> None:
-    _, poses = simulated("hopper", 4)
-    frames = draw_poses(Body(get_task("hopper")), poses, size=60)
-    assert frames.shape == (4, 60, 60, 3)
-    blue = frames[0].astype(int)[..., 2] - frames[0].astype(int)[..., 0] > 60
-    rows, columns = np.nonzero(blue)
-    # The robot stands upright in the middle, on the ground.
-    assert rows.max() - rows.min() > 2 * (columns.max() - columns.min()) > 0
-    assert abs(columns.mean() - 30) < 5
-    fallen = poses.copy()
-    fallen[:, 2] = 1.5
-    assert (draw_poses(Body(get_task("hopper")), fallen, size=60) != frames).any()
-    draw_strip(tmp_path / "film", {"truth": frames, "model": frames}, (0, 3), "two rows")
-    assert (tmp_path / "film.png").stat().st_size > 5_000
-    write_animation(tmp_path / "film", {"truth": frames, "model": frames}, (0, 1, 2, 3), milliseconds=50)
-    from PIL import Image
-
-    with Image.open(tmp_path / "film.gif") as film:
-        assert film.size == (120, 60)
-        assert getattr(film, "n_frames", 0) > 1
 
 
 def test_without_a_gl_library_there_are_no_rendered_pictures(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ from mcetm.pipeline.finished import read_finished
 from mcetm.pipeline.models import train_models
 from mcetm.pipeline.presets import PRESETS, make_config
 from mcetm.pipeline.train import _lines, action_bounds, run_training, start_run
-from tests.studies.subjects import untrained
+from tests.experiments.subjects import untrained
 
 CHAIN = Langevin(steps=2)
 

@@ -1,13 +1,16 @@
 """How a policy is learned: one file per algorithm and per learner, one for rollouts, one that trains."""
 
+from mcetm.agents.agent import AgentState, buffer_gigabytes
 from mcetm.agents.algorithm import Algorithm, ModelBased, OnSAC, WithFloor
-from mcetm.agents.bc import BC
+from mcetm.agents.bc import BC, fit_bc
 from mcetm.agents.combo import COMBO
 from mcetm.agents.cql import CQL
+from mcetm.agents.critics import Critics, follow, make_critics, teach
 from mcetm.agents.edac import EDAC
 from mcetm.agents.empo import EMPO
-from mcetm.agents.fit import Agent, EvaluationSettings, fit_agent
+from mcetm.agents.fit import Agent, EvaluationSettings, Stage, fit_agent, make_stage
 from mcetm.agents.iql import IQL
+from mcetm.agents.learner import Learner, Minibatch
 from mcetm.agents.mcetm import MCETM
 from mcetm.agents.mobile import MOBILE
 from mcetm.agents.mopo import MOPO
@@ -15,7 +18,8 @@ from mcetm.agents.morel import MOReL
 from mcetm.agents.policy import Policy, Trust, load_policy
 from mcetm.agents.rambo import RAMBO
 from mcetm.agents.rollout import RolloutConfig
-from mcetm.agents.sac import SAC
+from mcetm.agents.sac import SAC, SACLearner
+from mcetm.agents.targets import bellman_target, spread_penalty
 from mcetm.agents.td3 import TD3
 from mcetm.agents.td3bc import TD3BC
 
@@ -40,15 +44,29 @@ __all__ = [
     "TD3",
     "TD3BC",
     "Agent",
+    "AgentState",
     "Algorithm",
+    "Critics",
     "EvaluationSettings",
+    "Learner",
     "MOReL",
+    "Minibatch",
     "ModelBased",
     "OnSAC",
     "Policy",
     "RolloutConfig",
+    "SACLearner",
+    "Stage",
     "Trust",
     "WithFloor",
+    "bellman_target",
+    "buffer_gigabytes",
     "fit_agent",
+    "fit_bc",
+    "follow",
     "load_policy",
+    "make_critics",
+    "make_stage",
+    "spread_penalty",
+    "teach",
 ]

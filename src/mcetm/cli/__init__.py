@@ -10,11 +10,9 @@ import threading
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from mcetm.cli.bench import Bench
 from mcetm.cli.compare import Compare
 from mcetm.cli.data import Data
 from mcetm.cli.settings import ListSettings
-from mcetm.cli.study import Study
 from mcetm.cli.train import Evaluate, Train
 from mcetm.errors import UserError
 from mcetm.files import NO_SPACE
@@ -33,6 +31,15 @@ class Command(Protocol):
     def run(self) -> int:
         """Do the job; the result is the exit code."""
         ...
+
+
+_COMMANDS: dict[str, type[Command]] = {
+    "data": Data,
+    "train": Train,
+    "evaluate": Evaluate,
+    "compare": Compare,
+    "settings": ListSettings,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -84,19 +91,22 @@ def _run(arguments: list[str]) -> int:
         return 0
     import tyro
 
+    known = _COMMANDS if arguments[:1] and arguments[0] in _COMMANDS else _COMMANDS | _added()
     command: Command = tyro.extras.subcommand_cli_from_dict(
-        {
-            "data": Data,
-            "train": Train,
-            "evaluate": Evaluate,
-            "compare": Compare,
-            "settings": ListSettings,
-            "study": Study,
-            "bench": Bench,
-        },
+        known,
         prog="mcetm",
         description=_DESCRIPTION,
         args=arguments or ["--help"],
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff),
     )
     return command.run()
+
+
+def _added() -> dict[str, type[Command]]:
+    """Commands of other packages: what the entry points of the group `mcetm.commands` name."""
+    from importlib import import_module, metadata, util
+
+    found = {entry.name: entry.load() for entry in metadata.entry_points(group="mcetm.commands")}
+    if not found and util.find_spec("mcetm_experiments"):  # in a source tree that nobody installed
+        found = import_module("mcetm_experiments.cli").COMMANDS
+    return dict(sorted(found.items()))

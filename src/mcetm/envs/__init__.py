@@ -1,8 +1,30 @@
 """Simulators: analytic behaviour policies, fast parallel collection, and datasets by name."""
 
-from mcetm.envs.collection import Share, collect_shares
+from mcetm.envs.behaviour import find_policy
+from mcetm.envs.bodies import Body
+from mcetm.envs.collection import Share, available_cores, collect_shares
 from mcetm.envs.controllers import CONTROLLERS, SwingUp
-from mcetm.envs.recipes import collect, collect_recipe
+from mcetm.envs.physics import states_of, true_transitions
+from mcetm.envs.recipes import collect, collect_recipe, dataset_path
+from mcetm.envs.rendering import Frames, render
+from mcetm.envs.simulate import make_env
 from mcetm.envs.sources import load_dataset
 
-__all__ = ["CONTROLLERS", "Share", "SwingUp", "collect", "collect_recipe", "collect_shares", "load_dataset"]
+__all__ = [
+    "CONTROLLERS",
+    "Body",
+    "Frames",
+    "Share",
+    "SwingUp",
+    "available_cores",
+    "collect",
+    "collect_recipe",
+    "collect_shares",
+    "dataset_path",
+    "find_policy",
+    "load_dataset",
+    "make_env",
+    "render",
+    "states_of",
+    "true_transitions",
+]

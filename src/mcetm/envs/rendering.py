@@ -21,6 +21,7 @@ from mcetm.tasks.registry import Task
 Frames = UInt8[np.ndarray, "frames height width 3"]
 _LIBRARIES = ("egl", "osmesa")
 _PATIENCE = 300
+_SCRIPT = "import sys; from mcetm.envs import rendering; rendering._main(*sys.argv[1:])"
 
 
 def render(task: Task, qpos: Float[np.ndarray, "frames qpos"], *, size: int) -> Frames | None:
@@ -29,7 +30,7 @@ def render(task: Task, qpos: Float[np.ndarray, "frames qpos"], *, size: int) -> 
     with tempfile.TemporaryDirectory() as folder:
         given, made = Path(folder) / "poses.npz", Path(folder) / "frames.npz"
         np.savez(given, qpos=qpos, size=size, env_id=task.env_id)
-        command = [sys.executable, "-m", "mcetm.envs.rendering", str(given), str(made)]
+        command = [sys.executable, "-c", _SCRIPT, str(given), str(made)]
         for library in (chosen,) if chosen else _LIBRARIES:
             environment = {**os.environ, "MUJOCO_GL": library, "PYTHONPATH": os.pathsep.join(sys.path)}
             try:
@@ -65,7 +66,3 @@ def _main(given: str, made: str) -> None:
             renderer.update_scene(env.data, camera)
             frames.append(renderer.render().copy())
     np.savez_compressed(made, frames=np.array(frames))
-
-
-if __name__ == "__main__":
-    _main(*sys.argv[1:])

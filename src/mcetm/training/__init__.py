@@ -1,5 +1,6 @@
 """The one compiled loop, its checkpoints, metrics and progress; every model and agent uses it."""
 
+from mcetm.training.batches import Batch
 from mcetm.training.checkpoint import load_checkpoint, save_checkpoint
 from mcetm.training.loop import (
     Callback,
@@ -11,14 +12,20 @@ from mcetm.training.loop import (
     over_members,
     train_loop,
 )
+from mcetm.training.metrics import Metrics, MetricsFile
+from mcetm.training.optimise import begin
 
 __all__ = [
+    "Batch",
     "Callback",
     "DivergenceError",
     "EarlyStopping",
     "LoopResult",
+    "Metrics",
+    "MetricsFile",
     "PartialState",
     "Saving",
+    "begin",
     "load_checkpoint",
     "over_members",
     "save_checkpoint",

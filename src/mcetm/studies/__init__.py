@@ -1,1 +1,0 @@
-"""The paper's experiments: one command and one figure or table each."""

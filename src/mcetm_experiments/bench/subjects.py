@@ -1,0 +1,101 @@
+"""What is measured on: random data of HalfCheetah's size, and models that nobody trained.
+
+What a network has learned does not change how long it takes.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mcetm.data import Statistics, Transitions
+from mcetm.dynamics import (
+    REFINE,
+    AnchoredEnergy,
+    Autoencoder,
+    EnergyEnsemble,
+    Gaussian,
+    GaussianEnsemble,
+    InferenceConfig,
+    PlainEnergy,
+    Space,
+    Threshold,
+)
+from mcetm.dynamics.reward import Head
+from mcetm.nn import MLP, InputScaling, Scaling, take_members
+from mcetm.pipeline import ModelsConfig
+from mcetm.pipeline.models import Models
+from mcetm.tasks import get_task
+
+OBS, ACTION = 17, 6
+
+
+def random_log(rows: int = 50_000) -> Transitions:
+    """Episodes of a thousand steps that end in a truncation."""
+    rng = np.random.default_rng(0)
+    obs = rng.standard_normal((rows, OBS), dtype=np.float32)
+    action = rng.uniform(-1, 1, (rows, ACTION)).astype(np.float32)
+    following = obs + 0.1 * rng.standard_normal((rows, OBS), dtype=np.float32)
+    over = np.arange(1, rows + 1) % 1000 == 0
+    return Transitions.from_arrays(
+        obs, action, rng.normal(5.0, 1.0, rows), following, np.zeros(rows, bool), over
+    )
+
+
+def autoencoder(config: ModelsConfig, log: Transitions) -> Autoencoder:
+    """An untrained one."""
+    return Autoencoder(config.autoencoder, Scaling.of(Statistics.of(log).obs), key=jax.random.key(1))
+
+
+def gaussians(config: ModelsConfig, log: Transitions) -> GaussianEnsemble:
+    """An untrained ensemble, its first members the elites."""
+    statistics = Statistics.of(log)
+    keys = jax.random.split(jax.random.key(2), config.gaussian.members)
+    make = eqx.filter_vmap(lambda key: Gaussian(config.gaussian, statistics, key=key))
+    return GaussianEnsemble(eqx.filter_jit(make)(keys), jnp.arange(config.gaussian.elites))
+
+
+def energies(config: ModelsConfig, log: Transitions) -> EnergyEnsemble:
+    """Untrained energies with all that is needed to sample from them."""
+    # In one program: operation by operation, this would take longer than what is measured.
+    return eqx.filter_jit(lambda: _energies(config, log))()
+
+
+def _energies(config: ModelsConfig, log: Transitions) -> EnergyEnsemble:
+    energy, statistics, space = config.energy, Statistics.of(log), Space.of(log, config.energy.variable)
+    regressor, keys = gaussians(config, log), jax.random.split(jax.random.key(3), config.energy.members)
+    if energy.kind == "anchored":
+        anchors = take_members(regressor.members, regressor.elites[jnp.arange(energy.members)])
+        members = eqx.filter_vmap(
+            lambda anchor, key: AnchoredEnergy(anchor, width=energy.width, depth=energy.depth, key=key)
+        )(anchors, keys)
+    else:
+        members = eqx.filter_vmap(
+            lambda key: PlainEnergy(
+                statistics, space, width=energy.width, depth=energy.depth, trunk=energy.trunk, key=key
+            )
+        )(keys)
+    inference = config.inference or (REFINE if energy.kind == "anchored" else InferenceConfig())
+    manifold = autoencoder(config, log) if energy.negatives == "manifold" else None
+    return EnergyEnsemble(members, space, regressor, manifold, inference)
+
+
+def models(config: ModelsConfig, log: Transitions) -> Models:
+    """Everything that stands for the world; its threshold distrusts nothing, and no rollout is cut short."""
+    statistics, energy = Statistics.of(log), energies(config, log)
+    network = MLP(2 * OBS + ACTION, 1, width=config.reward.width, depth=2, key=jax.random.key(4))
+    reward = Head(
+        network,
+        InputScaling.of(statistics.obs, statistics.action),
+        Scaling(jnp.full(1, 5.0), jnp.ones(1)),
+    )
+    return Models(
+        gaussians(config, log),
+        reward,
+        get_task("halfcheetah").termination,
+        energy.autoencoder,
+        energy,
+        Threshold(jnp.full(config.energy.members, 1e9)),
+    )

@@ -1,0 +1,1 @@
+"""Real contact: how well transition models foresee a cube that is tossed onto a table."""

@@ -1,0 +1,1 @@
+"""One-step errors of every model on every level of a task (the appendix's table)."""

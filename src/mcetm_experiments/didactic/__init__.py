@@ -1,0 +1,1 @@
+"""A function that jumps: which transition models can follow it (section 5.1)."""

@@ -1,0 +1,1 @@
+"""How energies rise on and off the manifold of states (section 5.1)."""

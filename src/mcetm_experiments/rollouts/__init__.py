@@ -1,0 +1,1 @@
+"""Models fed with their own predictions and the data's actions (the last figure)."""
