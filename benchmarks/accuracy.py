@@ -1,7 +1,7 @@
 """The Gaussian ensemble's error on locomotion data.
 
 Collects hopper-medium and halfcheetah-medium (a million transitions each; D4RL's medium policies must be at
-hand) and trains the default ensemble on them. Times of models are `mcetm bench`'s.
+hand) and trains the ensemble of full size on them. Times of models are `mcetm bench`'s.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from mcetm.dynamics.gaussian import fit_gaussian
+from mcetm.dynamics import fit_gaussian
 from mcetm.envs import collect_recipe
 from mcetm.tasks import RECIPES
 from mcetm.training.batches import Batch
+from mcetm_experiments.shared.models import FULL_GAUSSIAN
 from record import record
 
 
@@ -30,13 +31,13 @@ def _accuracy(name: str) -> dict[str, float]:
     """Mean absolute error of the next state in raw units on held-out episodes."""
     train, holdout = collect_recipe(RECIPES[name]).split(0.04, seed=0)
     began = time.perf_counter()
-    ensemble, _ = fit_gaussian(train, holdout, key=jax.random.key(0))
+    ensemble, _ = fit_gaussian(train, holdout, FULL_GAUSSIAN, key=jax.random.key(0))
     seconds = time.perf_counter() - began
     held = Batch.of(holdout)
 
     @eqx.filter_jit
     def means(batch: Batch) -> jax.Array:
-        return jax.vmap(lambda o, a: ensemble.predict(o, a)[0])(batch.obs, batch.action)
+        return jax.vmap(lambda o, a: ensemble.of_members(o, a)[0])(batch.obs, batch.action)
 
     predicted = jnp.concatenate(
         [means(held.take(jnp.arange(i, min(i + 4096, len(held))))) for i in range(0, len(held), 4096)]

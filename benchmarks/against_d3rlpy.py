@@ -12,6 +12,7 @@ import argparse
 import json
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,12 @@ import numpy as np
 
 from mcetm.data.files import write_file
 from mcetm.envs import load_dataset
-from mcetm.pipeline.config import changed
-from mcetm.pipeline.presets import make_config
+from mcetm.pipeline import make_config
 from mcetm.pipeline.train import run_training, start_run
 from mcetm.tasks import get_task
 from record import record
 
 STEPS = {"td3bc": 50_000, "iql": 50_000, "cql": 20_000}
-SETTING = {"td3bc": "td3", "iql": "iql", "cql": "sac"}
 
 
 def main() -> None:
@@ -101,7 +100,11 @@ def main() -> None:
 def _ours(dataset: str, algo: Any, steps: int, seeds: int, log: Any, scratch: Path) -> list[float]:
     """Returns of our seeds."""
     config = make_config("fast", dataset=dataset, algo=algo, seeds=seeds)
-    config = changed(config, [f"policy.{SETTING[algo]}.steps={steps}", f"policy.evaluate_every={steps}"])
+    config = replace(
+        config,
+        algorithm=config.algorithm.with_steps(steps),
+        evaluation=replace(config.evaluation, every=steps),
+    )
     start_run(config, scratch / algo)
     found = run_training(scratch / algo, config, log).outcomes[-1].returns
     return list(found or ())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mcetm.pipeline.algorithms import ALGORITHMS
+from mcetm.pipeline import make_config
 from mcetm.report.figures import STYLES, figure
 from record import RESULTS
 
@@ -36,7 +36,9 @@ def main() -> None:
                 found = content["algorithms"][algo]
                 scores = np.array(found["curve"]["score"])
                 updates = np.array(found["curve"]["step"]) / 1000
-                axis.plot(updates, scores.mean(axis=1), label=ALGORITHMS[algo].label, markersize=3, **style)
+                axis.plot(
+                    updates, scores.mean(axis=1), label=make_config(algo=algo).label, markersize=3, **style
+                )
                 low, high = scores.min(axis=1), scores.max(axis=1)
                 axis.fill_between(updates, low, high, color=style["color"], alpha=0.15, linewidth=0)
                 # A short line at the right edge: the published score.

@@ -22,7 +22,6 @@ import numpy as np
 
 from mcetm.envs import load_dataset
 from mcetm.files import write_json
-from mcetm.pipeline.algorithms import ALGORITHMS
 from mcetm.pipeline.config import TrainConfig, changed, read_config
 from mcetm.pipeline.environment import describe_host
 from mcetm.pipeline.presets import make_config
@@ -80,7 +79,7 @@ def main() -> None:
             print(f"{name}: done and recorded")
             continue
         config = changed(make_config("fast", dataset=dataset, algo=algo, seeds=given.seeds), given.set)
-        if config.models_from is None and (models := _models(given.runs, folder, algo, given.name)):
+        if config.models_from is None and (models := _models(given.runs, folder, config, algo, given.name)):
             config = changed(config, [f"models_from={json.dumps(models)}"])
         start_run(config, folder)
         began = time.perf_counter()
@@ -115,18 +114,18 @@ def _recorded(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text())["algorithms"] if path.exists() else {}
 
 
-def _models(runs: Path, folder: Path, algo: str, name: str) -> str | None:
+def _models(runs: Path, folder: Path, config: TrainConfig, algo: str, name: str) -> str | None:
     """A run whose finished models this one can have: the same energy, or the same regressor."""
     if (folder / "config.json").exists():  # it has begun, and stays with what it began with
         return read_config(folder / "config.json").models_from
-    needs = ALGORITHMS[algo].needs
-    makers = [algo.split("-")[0]] if needs == "energy" else ["empo", "mcetm"] if needs != "log" else []
+    if config.model is None:
+        return None
+    makers = [algo.split("-")[0]] if config.model.has_energy else ["empo", "mcetm"]
     for maker in makers:
         other = runs / folder.name.replace(f"-{algo}-{name}", f"-{maker}-{name}")
         seconds = other / "seconds.json"
         over = json.loads(seconds.read_text()) if other != folder and seconds.exists() else {}
-        last = "energy" if needs == "energy" else "reward"
-        if last in over:
+        if "reward" in over:  # trained last, after the model
             return str(other.resolve())
     return None
 
@@ -150,16 +149,12 @@ def _outcome(run: Run, config: TrainConfig, algo: str, task: str) -> dict[str, A
         "score_std": float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0,
         "scores": scores,
         "published": PUBLISHED[task].get(algo),
-        "updates": _updates(config),
-        "published_updates": _updates(make_config("paper", dataset=config.dataset, algo=config.algo)),
+        "updates": config.algorithm.updates,
+        "published_updates": make_config("paper", dataset=config.dataset, algo=algo).algorithm.updates,
         "policy_seconds": round(sum(line["seconds"] for line in outcome.history), 1),
         "diagnosis": results_of(run)["algorithms"][outcome.name]["diagnosis"],
         "curve": curve,
     }
-
-
-def _updates(config: TrainConfig) -> int:
-    return ALGORITHMS[config.algo].settings(config.policy).steps
 
 
 def _short(value: Any) -> Any:

@@ -62,7 +62,7 @@ def settings(algo: str, steps: int) -> Any:
     if algo == "td3bc":
         return algos.TD3PlusBCConfig(observation_scaler=scaler)
     if algo == "iql":
-        return algos.IQL(
+        return algos.IQLConfig(
             observation_scaler=scaler,
             reward_scaler=preprocessing.ReturnBasedRewardScaler(multiplier=1000.0),
             actor_optim_factory=optimizers.AdamFactory(

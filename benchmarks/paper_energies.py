@@ -141,7 +141,7 @@ def _errors(tests: LevelRows, draw: Draw) -> dict[str, dict[str, float]]:
 def _decoded(model: EnergyEnsemble, regressor: GaussianEnsemble, obs: Any, action: Any, key: Any) -> Any:
     """Where a chain through latent space begins: the regressor's prediction, encoded and decoded."""
     assert model.autoencoder is not None  # noqa: S101 (manifold negatives need one)
-    start = regressor.predict(obs, action)[0].mean(axis=0)
+    start = regressor.predict(obs, action)
     return model.autoencoder.decode(model.autoencoder.encode(start))
 
 

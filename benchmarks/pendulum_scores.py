@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mcetm.envs import SwingUp, collect
-from mcetm.tasks import Policy, UniformPolicy, get_task
+from mcetm.tasks import BehaviourPolicy, UniformPolicy, get_task
 from record import record
 
 EPISODES = 4000
@@ -14,7 +14,7 @@ EPISODES = 4000
 def main() -> None:
     """Mean return and its standard error over many episodes of each."""
     task = get_task("pendulum")
-    policies: dict[str, Policy] = {
+    policies: dict[str, BehaviourPolicy] = {
         "uniform": UniformPolicy(task.action_low, task.action_high),
         "swing_up_with_catch": SwingUp(catch=True),
     }

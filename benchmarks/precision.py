@@ -16,23 +16,21 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mcetm.agents import ModelBased, make_stage
+from mcetm.agents.fit import action_bounds, mean_returns
 from mcetm.dynamics import World
+from mcetm.evaluation import spearman
 from mcetm.nn.mlp import Linear
-from mcetm.pipeline.algorithms import ALGORITHMS
-from mcetm.pipeline.config import PolicyConfig
-from mcetm.pipeline.finished import Finished, read_finished
-from mcetm.pipeline.policy import make_stage, mean_returns
-from mcetm.pipeline.presets import make_config
-from mcetm.pipeline.train import action_bounds, run_training, start_run
-from mcetm.training.batches import Batch
-from mcetm_experiments.energy_error.reliability import spearman
+from mcetm.pipeline import Finished, make_config, read_finished
+from mcetm.pipeline.train import run_training, start_run
+from mcetm.training import Batch
 from record import record
 
 OPERANDS = {"float32": None, "tf32": (8, 10), "float16": (5, 10), "bfloat16": (8, 7)}
@@ -49,34 +47,37 @@ def main() -> None:
     given = parser.parse_args()
     with TemporaryDirectory() as folder:
         path, config = given.run, make_config("quick", seeds=1)
-        policy = config.policy
+        algorithm = config.algorithm
         if path is None:
             # One update: of this run only the models are wanted.
-            once = replace(policy, sac=replace(policy.sac, steps=1), evaluate_every=1)
-            config, path = replace(config, compare=False, policy=once), Path(folder) / "run"
+            often = replace(config.evaluation, every=1)
+            config = replace(config, baselines=(), algorithm=algorithm.with_steps(1), evaluation=often)
+            path = Path(folder) / "run"
             start_run(config, path)
             run_training(path, config)
         finished = read_finished(path)
-        found = _measure(finished, policy if given.run is None else finished.config.policy, given.seeds)
+        algorithm = algorithm if given.run is None else finished.config.algorithm
+        found = _measure(finished, cast(ModelBased, algorithm), given.seeds)
     record("precision", found)
 
 
-def _measure(finished: Finished, policy: PolicyConfig, seeds: int) -> dict[str, Any]:
+def _measure(finished: Finished, algorithm: ModelBased, seeds: int) -> dict[str, Any]:
     assert finished.task is not None  # noqa: S101 (returns need a simulator)
-    world, train = finished.models.world("mcetm", policy), finished.train
+    world, train = finished.models.world, finished.train
     holdout = Batch.of(finished.holdout).draw(ROWS, key=jax.random.key(0))
     found: dict[str, Any] = {}
     exact: np.ndarray | None = None
     for name, bits in OPERANDS.items():
         with rounded(bits):
-            error, energies = _predict(world, holdout)
+            error, energies = _predict(world, holdout, algorithm.samples)
         exact = energies if exact is None else exact
-        recipe = ALGORITHMS["mcetm"]
-        stage = make_stage(recipe, train, world, policy, action_bounds(train))
+        stage = make_stage(algorithm, train, world, action_bounds(train))
         assert stage.between is not None  # noqa: S101 (MC-ETM imagines)
         stage = replace(stage, between=_with(bits, stage.between))
-        agents = stage.fit(eqx.filter_jit(stage.agents)(jnp.arange(seeds))).state
-        returns = mean_returns(agents.learner.actor, finished.task, policy.episodes, seeds)
+        agents = stage.train(eqx.filter_jit(stage.agents)(jnp.arange(seeds))).state
+        returns = mean_returns(
+            agents.learner.actor, finished.task, finished.config.evaluation.episodes, seeds
+        )
         found[name] = {
             "prediction_error": round(error, 5),
             "rank_correlation_with_float32": round(spearman(energies, exact), 5),
@@ -88,14 +89,14 @@ def _measure(finished: Finished, policy: PolicyConfig, seeds: int) -> dict[str, 
     return {"dataset": finished.config.dataset, "seeds": seeds, "held_out_rows": ROWS, "operands": found}
 
 
-def _predict(world: World, holdout: Batch) -> tuple[float, np.ndarray]:
+def _predict(world: World, holdout: Batch, samples: int) -> tuple[float, np.ndarray]:
     """Mean absolute error of the samples of least energy, and these energies."""
 
     @jax.jit
     def one(batch: Batch, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         def row(obs: jax.Array, action: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-            drawn = world.model.samples(obs, action, world.count, key=key)
-            energies = drawn.energy.ravel()
+            drawn = world.model.draw(obs, action, samples, key=key)
+            energies = cast(jax.Array, drawn.energy).ravel()
             return drawn.next_obs.reshape(-1, obs.shape[0])[energies.argmin()], energies.min()
 
         keys = jax.random.split(key, batch.obs.shape[0])

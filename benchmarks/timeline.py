@@ -44,11 +44,11 @@ def main() -> None:
     found = {}
     for algo in given.algos:
         stage, agents = prepare(log, algo, seeds=given.seeds, full=given.size == "full")
-        agents = stage.fit(agents, steps=2 * stage.chunk).state
+        agents = stage.train(agents, steps=2 * stage.chunk).state
         with TemporaryDirectory() as folder:
             with jax.profiler.trace(folder):
                 began = time.perf_counter()
-                jax.block_until_ready(stage.fit(agents, steps=stage.chunk).state)
+                jax.block_until_ready(stage.train(agents, steps=stage.chunk).state)
                 seconds = time.perf_counter() - began
             found[algo] = {
                 "seconds": round(seconds, 4),

@@ -24,6 +24,8 @@ if jax.__version_info__ < (0, 11):
     older = "--xla_cpu_use_fusion_emitters=false"
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {older}".strip()
 
+# Models that a whole module shares are trained before any test has folders of its own.
+os.environ["MCETM_COMPILATION_CACHE"] = "off"
 # An accidental mix of precisions is an error, not a silent choice.
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
-from mcetm.compilation import CHOICE, forget_oldest, keep_programs, programs_folder
+from mcetm.compilation import CHOICE, keep_programs, programs_folder
 from mcetm.processor import processor_kind
 from mcetm.training import train_loop
 
@@ -75,8 +75,21 @@ def test_the_second_process_finds_the_programs_of_the_first(tmp_path: Path) -> N
 
     assert found() == 0
     assert found() > 0
-    forget_oldest(programs, 0)
-    assert not list(programs.glob("*-cache")), "JAX calls its files as we think"
+
+
+def test_little_room_holds_few_programs(tmp_path: Path) -> None:
+    """What was not used for longest goes, so that the folder stays within its bytes."""
+    script = _TRAINING.replace("import", "import mcetm.compilation as c; c.MOST_BYTES = 20_000\nimport", 1)
+    programs = tmp_path / "programs"
+    environment = {
+        **os.environ,
+        CHOICE: str(programs),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment, capture_output=True)
+    kept = [path.stat().st_size for path in programs.glob("*-cache")]
+    assert kept
+    assert sum(kept) <= 20_000
 
 
 @pytest.mark.usefixtures("fresh_jax")
@@ -100,18 +113,6 @@ def test_a_folder_that_jax_was_given_stays(tmp_path: Path, monkeypatch: pytest.M
 def test_where_programs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert programs_folder() is None, "the tests keep none"
     monkeypatch.delenv(CHOICE)
-    assert programs_folder() == Path(os.environ["MCETM_CACHE"]) / "programs" / processor_kind()
+    assert programs_folder() == Path(os.environ["MCETM_CACHE"]) / "compiled" / processor_kind()
     monkeypatch.setenv(CHOICE, str(tmp_path))
     assert programs_folder() == tmp_path
-
-
-def test_the_oldest_programs_go_first(tmp_path: Path) -> None:
-    for age in range(5):
-        path = tmp_path / f"kind-{age % 2}" / f"program-{age}-{64 * 'a'}-cache"
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(bytes(10))
-        os.utime(path, (1000 - age, 1000 - age))
-    (tmp_path / "kind-0" / "thesis").write_bytes(bytes(100))
-    forget_oldest(tmp_path, 25)
-    assert sorted(path.name[:9] for path in tmp_path.rglob("program-*")) == ["program-0", "program-1"]
-    assert (tmp_path / "kind-0" / "thesis").exists(), "only programs are forgotten"

@@ -19,7 +19,8 @@ from mcetm.cli import main
 from mcetm.envs import recipes
 from mcetm.files import append_text, cache_folder, write_bytes
 from mcetm.pipeline.train import start_run
-from tests.pipeline.test_train import policies, tiny, write_log
+from tests.pipeline.runs import small_config
+from tests.pipeline.test_train import policies, write_log
 from tests.training import toy
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -168,7 +169,7 @@ def _full_after_lines(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
 def test_a_run_on_a_full_disk_is_resumed_exactly_once_there_is_room(
     small_disk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = tiny(str(write_log(tmp_path / "log.hdf5", task=None)), algo="bc")
+    config = small_config(str(write_log(tmp_path / "log.hdf5", task=None)), algo="bc")
     start_run(config, tmp_path / "run")
     assert main(["train", "--resume", str(tmp_path / "run")]) == 0
     start_run(config, small_disk / "run")

@@ -6,9 +6,7 @@ has its own: a program compiled for another one may not run here, and home folde
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
 import tempfile
 from pathlib import Path
 
@@ -20,9 +18,7 @@ __all__ = ["CHOICE", "keep_programs", "programs_folder"]
 CHOICE = "MCETM_COMPILATION_CACHE"
 """The variable that names another folder, or says `off`."""
 MOST_BYTES = 2_000_000_000
-"""When a process starts with more than this in the folder, the oldest programs go."""
-_PROGRAM = re.compile(r"-[0-9a-f]{64}-cache$")
-"""How JAX calls the file of a program."""
+"""Beyond this the programs that were not used for longest go; JAX sees to it."""
 _LEAST_SECONDS = 0.1
 """What compiles faster is not worth a file."""
 
@@ -41,8 +37,8 @@ def keep_programs() -> Path | None:
     folder = programs_folder()
     if folder is None or not _writable(folder):
         return None
-    forget_oldest(folder.parent if CHOICE not in os.environ else folder)
     jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_compilation_cache_max_size", MOST_BYTES)
     if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", _LEAST_SECONDS)
     return folder
@@ -56,23 +52,7 @@ def programs_folder() -> Path | None:
     if chosen:
         return Path(chosen).expanduser()
 
-    return cache_folder() / "programs" / processor_kind()
-
-
-def forget_oldest(folder: Path, most: int | None = None) -> None:
-    """Remove programs, the oldest first, until the rest take no more than `most` bytes; nothing else goes."""
-    found = []
-    for path in folder.rglob("*-cache"):
-        with contextlib.suppress(OSError):  # another process may forget at the same time
-            if _PROGRAM.search(path.name):
-                found.append((path.stat().st_mtime_ns, path.stat().st_size, path))
-    excess = sum(size for _, size, _ in found) - (MOST_BYTES if most is None else most)
-    for _, size, path in sorted(found):
-        if excess <= 0:
-            return
-        with contextlib.suppress(OSError):
-            path.unlink()
-        excess -= size
+    return cache_folder() / "compiled" / processor_kind()
 
 
 def _writable(folder: Path) -> bool:

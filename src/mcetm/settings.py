@@ -64,10 +64,15 @@ def from_plain(kind: type[_T], content: Any, place: str = "") -> _T:
 def explain(error: ValidationError, kind: Any, place: str = "") -> str:
     """The first fault of several, as one sentence."""
     found = error.errors(include_url=False)[0]
-    path = ".".join(part for part in (place, *(str(part) for part in found["loc"])) if part)
+    names, _ = _place_of(kind, found["loc"])
+    path = ".".join([place, *names] if place else names) or getattr(kind, "__name__", str(kind))
     if found["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
         parent, name = path.rpartition(".")[::2]
-        return unknown_setting(name, _fields_at(kind, found["loc"][:-1]), parent)
+        known = _place_of(kind, found["loc"][:-1])[1]
+        return unknown_setting(name, [field.name for option in known for field in fields_of(option)], parent)
+    if found["type"] == "union_tag_invalid":
+        allowed = " or ".join(found.get("ctx", {}).get("expected_tags", "").split(", "))
+        return f"The setting '{path}.name' should be {allowed}."
     message = "is missing" if found["type"] == "missing" else found["msg"].removeprefix("Input ").rstrip(".")
     value = found.get("input")
     given = "" if isinstance(value, Mapping) or found["type"] == "missing" else f", not {value!r:.80}"
@@ -82,13 +87,28 @@ def unknown_setting(name: str, known: Sequence[str], parent: str = "") -> str:
     return f"There is no setting '{prefix}{name}'; {hint}"
 
 
-def _fields_at(kind: Any, path: Sequence[Any]) -> list[str]:
-    """Names of the settings below a path, as far as the types tell."""
+def _place_of(kind: Any, path: Sequence[Any]) -> tuple[list[str], list[Any]]:
+    """The names of settings along a path, and the classes of settings that can be at its end.
+
+    Where several can be, the path also has the name of the one that was meant; no setting is called so.
+    """
+    names, options = [], _classes_in(kind)
     for part in path:
-        kind = next((f.type for f in fields_of(kind) if f.name == part), None)
-        options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-        kind = next((option for option in options if dataclasses.is_dataclass(option)), None)
-    return [field.name for field in fields_of(kind)]
+        below = {field.name: field for option in options for field in fields_of(option)}
+        meant = [o for o in options if any(f.name == "name" and f.default == part for f in fields_of(o))]
+        if part not in below and meant:
+            options = meant
+            continue
+        names.append(str(part))
+        options = _classes_in(below[part].type) if part in below else []
+    return names, options
+
+
+def _classes_in(kind: Any) -> list[Any]:
+    """The classes of settings that a type allows."""
+    if dataclasses.is_dataclass(kind):
+        return [kind]
+    return [found for inner in get_args(kind) for found in _classes_in(inner)]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,14 +12,14 @@ import pytest
 from jax import Array
 
 from mcetm import Statistics, Transitions
+from mcetm.agents import CQL, EDAC, IQL, SAC, TD3, Algorithm
 from mcetm.agents.cql import Conservative
 from mcetm.agents.critics import Critics
 from mcetm.agents.edac import Diverse
-from mcetm.agents.iql import IQL, IQLLearner, reward_scale
+from mcetm.agents.iql import IQLLearner, reward_scale
 from mcetm.agents.learner import Learner, Minibatch
-from mcetm.agents.plain import Plain
-from mcetm.agents.sac import SAC, SACLearner
-from mcetm.agents.td3 import TD3, TD3Learner
+from mcetm.agents.sac import SACLearner
+from mcetm.agents.td3 import TD3Learner
 from mcetm.training.batches import Batch
 from mcetm.training.metrics import Metrics, Rows
 
@@ -89,7 +89,7 @@ def log_sum_exp(x: np.ndarray, axis: int = 0) -> np.ndarray:
 @pytest.mark.parametrize("kit_compat", [False, True])
 @pytest.mark.parametrize("real", [ROWS, 5])
 def test_the_conservative_term_is_the_published_one(*, kit_compat: bool, real: int) -> None:
-    rule, learner, key = Conservative(3.0, repeats=4, kit_compat=kit_compat), sac(), jax.random.key(5)
+    rule, learner, key = Conservative(weight=3.0, repeats=4, kit_compat=kit_compat), sac(), jax.random.key(5)
     batch = Minibatch(DATA.obs, DATA.action, DATA.next_obs, real=real)
     pushed = []
     for row, k in enumerate(jax.random.split(key, ROWS)):
@@ -131,7 +131,7 @@ def test_diversity_is_the_cosine_between_action_gradients() -> None:
             ) / (2 * step)
         unit = slopes / np.linalg.norm(slopes, axis=1, keepdims=True)
         total += sum(unit[i] @ unit[j] for i in range(4) for j in range(4) if i != j)
-    found = Diverse(2.0)(learner.critics, learner, ALL, key=jax.random.key(0))
+    found = Diverse(weight=2.0)(learner.critics, learner, ALL, key=jax.random.key(0))
     assert float(found) == pytest.approx(2.0 * total / ROWS / 3, rel=2e-2)
 
 
@@ -144,14 +144,14 @@ def test_edacs_slope_is_that_of_the_published_term() -> None:
         cosines = jnp.einsum("rid,rjd->rij", unit, unit)
         return 2.0 * (cosines.sum(axis=(1, 2)) - jnp.trace(cosines, axis1=1, axis2=2)).mean() / 2.0
 
-    rule = lambda critics: Diverse(2.0)(critics, learner, ALL, key=jax.random.key(0))  # noqa: E731
+    rule = lambda critics: Diverse(weight=2.0)(critics, learner, ALL, key=jax.random.key(0))  # noqa: E731
     found, wanted = (eqx.filter_jit(eqx.filter_grad(f))(learner.critics) for f in (rule, published))
     for a, b in zip(*map(jax.tree_util.tree_leaves, (found.networks, wanted.networks)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
     assert float(jnp.abs(found.networks.layers[0].weight).max()) > 1e-3
 
 
-@pytest.mark.parametrize("rule", [Conservative(0.0), Diverse(0.0)])
+@pytest.mark.parametrize("rule", [Conservative(weight=0.0), Diverse(weight=0.0)])
 def test_without_weight_it_is_plain_sac(rule: object) -> None:
     plain, with_rule = sac(critics=3), sac(critics=3, regulariser=rule)
     key, target = jax.random.key(1), jnp.linspace(-1.0, 1.0, ROWS)
@@ -183,15 +183,17 @@ def test_entropy_is_in_the_backup_or_not() -> None:
     learner, key, row = sac(), jax.random.key(3), jax.tree_util.tree_map(lambda x: x[0], DATA)
     action, log_probability = learner.actor.sample(row.next_obs, key=key)
     least = q(learner.targets, np.asarray(row.next_obs), np.asarray(action)).min()
-    for entropy in (False, True):
+    for algorithm in (CQL(), EDAC()):
+        entropy = algorithm.entropy_backup
         value = least - float(learner.temperature * log_probability) * entropy
         wanted = float(row.reward) + 0.99 * value
         value = learner.next_value(row.next_obs, key=key, entropy=entropy)
-        found = Plain(entropy_backup=entropy).real_target(learner, row, value)
+        found = algorithm.real_target(learner, row, value)
         assert float(found) == pytest.approx(wanted, rel=1e-4)
+    assert (CQL.entropy_backup, EDAC.entropy_backup) == (False, True)
     ended = jax.tree_util.tree_map(lambda x: x[3], DATA)
     assert bool(ended.terminated)
-    assert float(Plain().real_target(learner, ended, jnp.ones(()))) == pytest.approx(float(ended.reward))
+    assert float(Algorithm().real_target(learner, ended, jnp.ones(()))) == pytest.approx(float(ended.reward))
 
 
 def td3(**changes: object) -> TD3Learner:
@@ -265,7 +267,7 @@ def test_td3_without_value_clones_recorded_rows_only() -> None:
 
 
 def test_iqls_value_critic_and_actor_follow_the_published_losses() -> None:
-    config = IQL(width=8, depth=1, rate=1e-3, batch_size=ROWS, steps=100)
+    config = IQL(width=8, depth=1, learning_rate=1e-3, batch_size=ROWS, steps=100)
     learner = IQLLearner.init(config, STATISTICS, LOW, HIGH, key=jax.random.key(0))
     best = np.array(
         [
@@ -283,7 +285,7 @@ def test_iqls_value_critic_and_actor_follow_the_published_losses() -> None:
     assert float(metrics["value_loss"]) == pytest.approx(wanted.mean(), rel=1e-4)
     row = jax.tree_util.tree_map(lambda x: x[0], DATA)
     value = prepared.next_value(row.next_obs, key=jax.random.key(0))
-    target = Plain().real_target(prepared, row, value)
+    target = Algorithm().real_target(prepared, row, value)
     assert float(target) == pytest.approx(float(row.reward + 0.99 * prepared.value(row.next_obs)), rel=1e-5)
 
     after, metrics = improve(prepared, ALL, jnp.ones(ROWS), jax.random.key(2))

@@ -11,12 +11,13 @@ import pytest
 from jax import Array
 
 from mcetm import Statistics
-from mcetm.agents.agent import Agent, make_agent, refresh
+from mcetm.agents import RAMBO
+from mcetm.agents.agent import AgentState, make_agent, refresh
 from mcetm.agents.rambo import Adversarial
 from mcetm.agents.sac import SACLearner
 from mcetm.dynamics import Gaussian, GaussianConfig, GaussianEnsemble, World
 from mcetm.training.batches import Batch
-from tests.agents.test_agents import DATA, LOG, ROLL, reward, sac
+from tests.agents.test_agents import DATA, LOG, PLAIN, SHARED, reward, sac
 
 
 def ensemble() -> GaussianEnsemble:
@@ -31,13 +32,13 @@ def knowing(learner: SACLearner) -> SACLearner:
     return eqx.tree_at(lambda s: s.critics.networks, learner, silent)
 
 
-def agent_and_world(rule: Adversarial) -> tuple[Agent, World]:
-    world = World(ensemble(), reward, count=2)
-    agent = make_agent(knowing(sac()), world, DATA, ROLL, key=jax.random.key(1))
+def agent_and_world(rule: Adversarial) -> tuple[AgentState, World]:
+    world = World(ensemble(), reward)
+    agent = make_agent(knowing(sac()), world, DATA, PLAIN, key=jax.random.key(1))
     return replace(agent, model=rule.begin(ensemble())), world
 
 
-def outcome(model: Any, agent: Agent) -> float:
+def outcome(model: Any, agent: AgentState) -> float:
     """Mean reward that a model promises for the policy's actions at the log's states."""
 
     def one(obs: Array, key: Array) -> Array:
@@ -48,10 +49,11 @@ def outcome(model: Any, agent: Agent) -> float:
 
 
 def test_the_loss_is_the_published_one() -> None:
-    rule, model = Adversarial(0.3, batch_size=6), ensemble()
+    rule, model = Adversarial(weight=0.3, batch_size=6), ensemble()
     agent, world = agent_and_world(rule)
     obs, rows = DATA.obs[:6], DATA.take(jnp.arange(6, 12))
-    play, loss, energy = eqx.filter_jit(rule.play), eqx.filter_jit(rule.loss), eqx.filter_jit(model.energy)
+    play, loss = eqx.filter_jit(rule.play), eqx.filter_jit(rule.loss)
+    energy = eqx.filter_jit(model.negative_log_density)
     action, following, advantage = play(agent.learner, model, world, obs, key=jax.random.key(2))
     gain = 1.0 - np.asarray(following[:, 0]) ** 2
     np.testing.assert_allclose(advantage, (gain - gain.mean()) / (gain.std() + 1e-6), rtol=1e-3, atol=1e-4)
@@ -74,21 +76,21 @@ def member_loss(members: Gaussian, i: int, rows: Batch, j: int) -> Array:
 
 def test_the_model_learns_to_disappoint_the_policy() -> None:
     promised = {}
-    for weight in (3.0, -3.0):
-        rule = Adversarial(weight, updates=100, batch_size=64, rate=3e-3)
+    for weight in (3.0, 1e-6):
+        rule = Adversarial(weight=weight, updates=100, batch_size=64, learning_rate=3e-3)
         agent, world = agent_and_world(rule)
         changed, played, metrics = eqx.filter_jit(rule)(agent, DATA, world, key=jax.random.key(3))
         promised[weight] = outcome(changed.model.ensemble, agent)
         assert np.isfinite(float(metrics["model_loss"]))
         assert outcome(played.model, agent) == pytest.approx(promised[weight]), "rollouts use the new model"
-    assert promised[3.0] < promised[-3.0] - 0.1
+    assert promised[3.0] < promised[1e-6] - 0.1
 
 
 def test_without_weight_it_is_plain_model_based_sac() -> None:
-    rule = Adversarial(0.0)
-    agent, world = agent_and_world(rule)
-    plain, first = refresh(replace(agent, model=None), (DATA, world), ROLL)
-    same, second = refresh(agent, (DATA, world), ROLL, rule)
+    rambo = RAMBO(adversarial=0.0, **SHARED)
+    agent, world = agent_and_world(rambo.adversary)
+    plain, first = refresh(replace(agent, model=None), (DATA, world), PLAIN)
+    same, second = refresh(agent, (DATA, world), rambo)
     assert first.keys() == second.keys()
     for a, b in zip(
         jax.tree_util.tree_leaves(plain.buffer), jax.tree_util.tree_leaves(same.buffer), strict=True

@@ -8,13 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from mcetm import Transitions
-from mcetm.agents.targets import (
-    bellman_target,
-    estimate_value_floor,
-    mcetm_target,
-    mobile_target,
-    spread_penalty,
-)
+from mcetm.agents.mcetm import mcetm_target
+from mcetm.agents.mobile import mobile_target
+from mcetm.agents.targets import bellman_target, estimate_value_floor, spread_penalty
 
 VALUES = hnp.arrays(np.float32, (3, 4), elements=st.floats(-50, 50, width=32))
 FLAGS = hnp.arrays(bool, (3, 4))

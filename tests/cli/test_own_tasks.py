@@ -82,9 +82,7 @@ def test_a_run_with_a_task_of_ones_own_is_evaluated_and_resumed(
     marker: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     collect("pendulum", 400, processes=1).with_metadata(task=None).save("log.npz")
-    arguments = (
-        "--dataset log.npz --algo bc --steps 2 --seeds 1 --out run --set compare=false policy.episodes=1"
-    )
+    arguments = "--dataset log.npz --algo bc --steps 2 --seeds 1 --out run --set evaluation.episodes=1"
     assert run("train", "--task", "helper:jump", *arguments.split()) == 0
     assert load_policy("run").about["task"] == "helper:jump"
     assert run("evaluate", "run", "--episodes", 1) == 0

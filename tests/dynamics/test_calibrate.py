@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import Array
+from pydantic import ValidationError
 
 from mcetm import UserError
 from mcetm.dynamics.calibrate import (
@@ -131,6 +132,7 @@ def test_a_conformal_threshold_needs_rows_enough() -> None:
         conformal(jnp.zeros((2, 50)), CalibrationConfig(quantile=0.99))
 
 
-def test_a_senseless_quantile_is_refused() -> None:
-    with pytest.raises(UserError, match="between 0 and 1"):
-        calibrate(model(), LOG, CalibrationConfig(quantile=1.0), key=jax.random.key(0))
+@pytest.mark.parametrize("quantile", [0.0, 1.0, 1.5, float("nan")])
+def test_a_senseless_quantile_is_refused(quantile: float) -> None:
+    with pytest.raises(ValidationError, match=r"quantile\n  Input should be (greater|less) than"):
+        CalibrationConfig(quantile=quantile)

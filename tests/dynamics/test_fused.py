@@ -81,6 +81,7 @@ def test_without_noise_both_ways_lead_to_the_same_states(kind: str, variable: Va
     drawn = still.samples(*_row(), 3, key=jax.random.key(3))
     states, energies = _draw(still, *_row(), jax.random.key(3))
     np.testing.assert_allclose(states, drawn.next_obs, atol=1e-4)
+    assert drawn.energy is not None
     np.testing.assert_allclose(energies, drawn.energy, atol=1e-4)
 
 

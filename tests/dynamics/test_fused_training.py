@@ -129,7 +129,7 @@ def test_a_pull_is_integrated_as_the_sampler_does_it(
 
 
 def test_with_noise_the_law_is_that_of_the_plain_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    noisy = Langevin(5, 0.1, 0.1, convention="paper", noise=1.0, move_clip=None)
+    noisy = Langevin(steps=5, first=0.1, last=0.1, convention="paper", noise=1.0, move_clip=None)
     negatives = ManifoldNegatives(AUTOENCODER, SPACE, noisy, noisy, recovery=0.0)
     members = _members()
     theirs = _rivals(members, negatives, 1500, seed=1)

@@ -82,10 +82,10 @@ def test_it_learns_mean_and_spread() -> None:
     # The noise itself is worth 0.018 in these units.
     assert np.mean(history[-1]["score"]) < 0.02
     obs, action = jnp.array([0.5, -4.0]), jnp.array([0.0, 0.9])
-    mean, _ = ensemble.predict(obs, action)
-    np.testing.assert_allclose(mean.mean(axis=0), 0.9 * obs + 0.3 * action, atol=0.05)
+    predicted = ensemble.predict(obs, action)
+    np.testing.assert_allclose(predicted, 0.9 * obs + 0.3 * action, atol=0.05)
     # The noise grows from 0.01 to 0.055 with the action; learned bounds must not squeeze that out.
-    quiet, noisy = (ensemble.predict(obs, jnp.full(2, a))[1].mean(axis=0) for a in (0.0, 0.9))
+    quiet, noisy = (ensemble.of_members(obs, jnp.full(2, a))[1].mean(axis=0) for a in (0.0, 0.9))
     assert bool((noisy > 1.8 * quiet).all())
     np.testing.assert_allclose(noisy, 0.055, rtol=0.3)
 
@@ -96,13 +96,13 @@ def test_an_ensemble_is_its_members_one_by_one() -> None:
     members = eqx.filter_vmap(lambda k: Gaussian(SMALL, statistics, key=k))(keys)
     ensemble = GaussianEnsemble(members, jnp.array([2, 0]))
     obs, action, following = jnp.array([0.1, 1.0]), jnp.array([0.2, -0.3]), jnp.array([0.2, 1.1])
-    mean, std = ensemble.predict(obs, action)
+    mean, std = ensemble.of_members(obs, action)
     for place, number in enumerate((2, 0)):
         alone = Gaussian(SMALL, statistics, key=keys[number])
         np.testing.assert_allclose(mean[place], alone.predict(obs, action)[0], rtol=1e-5)
         np.testing.assert_allclose(std[place], alone.predict(obs, action)[1], rtol=1e-5)
-        energy = ensemble.energy(obs, action, following)[place]
-        np.testing.assert_allclose(energy, alone.energy(obs, action, following), rtol=1e-4)
+        density = ensemble.negative_log_density(obs, action, following)[place]
+        np.testing.assert_allclose(density, alone.energy(obs, action, following), rtol=1e-4)
 
 
 def test_samples_come_from_every_elite_and_from_the_key_alone() -> None:
@@ -114,7 +114,7 @@ def test_samples_come_from_every_elite_and_from_the_key_alone() -> None:
     obs, action = jnp.array([0.1, 1.0]), jnp.array([0.2, -0.3])
     keys = jax.random.split(jax.random.key(2), 4000)
     samples = jax.vmap(lambda k: ensemble.sample(obs, action, key=k))(keys)
-    mean, std = ensemble.predict(obs, action)
+    mean, std = ensemble.of_members(obs, action)
     np.testing.assert_allclose(samples.mean(axis=0), mean.mean(axis=0), atol=0.1 * float(std.max()))
     np.testing.assert_allclose(samples.var(axis=0), (std**2).mean(axis=0) + mean.var(axis=0), rtol=0.15)
     np.testing.assert_array_equal(ensemble.sample(obs, action, key=keys[0]), samples[0])

@@ -27,20 +27,20 @@ def chains(sampler: Langevin, count: int = 4000, **options: object) -> np.ndarra
 
 
 def test_the_papers_convention_samples_the_boltzmann_law() -> None:
-    ends = chains(FREE(2000, 0.02, 0.02, convention="paper", noise=1.0))
+    ends = chains(FREE(steps=2000, first=0.02, last=0.02, convention="paper", noise=1.0))
     np.testing.assert_allclose(ends.mean(axis=0), MEAN, atol=0.1)
     np.testing.assert_allclose(ends.std(axis=0), SPREAD, rtol=0.06)
 
 
 def test_the_other_convention_does_not() -> None:
     # Its noise shrinks with the step: it ends at the minimum, whatever the temperature of the law.
-    ends = chains(FREE(2000, 0.5, 1e-3, noise=0.5))
+    ends = chains(FREE(steps=2000, first=0.5, last=1e-3, noise=0.5))
     np.testing.assert_allclose(ends.mean(axis=0), MEAN, atol=0.1)
     assert (ends.std(axis=0) < 0.3 * SPREAD).all()
 
 
 def test_preconditioning_keeps_the_law_and_evens_out_the_speed() -> None:
-    sampler = FREE(30, 0.1, 0.1, convention="paper", noise=1.0)
+    sampler = FREE(steps=30, first=0.1, last=0.1, convention="paper", noise=1.0)
     plain, scaled = chains(sampler), chains(sampler, unit=SPREAD)
     # The wide direction is still far from stationary without it, and there with it.
     assert plain[:, 1].std() < 1.85
@@ -56,7 +56,7 @@ def test_preconditioning_keeps_the_law_and_evens_out_the_speed() -> None:
 )
 @settings(max_examples=40, deadline=None)
 def test_schedules_begin_and_end_where_they_say(steps: int, first: float, last: float, power: float) -> None:
-    sizes = np.asarray(Langevin(steps, first, last, power).sizes())
+    sizes = np.asarray(Langevin(steps=steps, first=first, last=last, power=power).sizes())
     assert len(sizes) == steps
     np.testing.assert_allclose(sizes[[0, -1]], [first, last], rtol=1e-4)
     differences = np.diff(sizes) * np.sign(last - first)
@@ -65,23 +65,23 @@ def test_schedules_begin_and_end_where_they_say(steps: int, first: float, last: 
 
 @pytest.mark.parametrize(("steps", "total"), [(20, 0.68), (30, 1.02), (50, 1.68), (100, 3.35)])
 def test_the_sums_of_empos_schedule(steps: int, total: float) -> None:
-    assert float(Langevin(steps, 0.1, 1e-5).sizes().sum()) == pytest.approx(total, abs=0.01)
+    assert float(Langevin(steps=steps, first=0.1, last=1e-5).sizes().sum()) == pytest.approx(total, abs=0.01)
 
 
 def test_a_single_step_has_the_first_size() -> None:
-    assert Langevin(1, 0.3, 0.1).sizes().tolist() == pytest.approx([0.3])
+    assert Langevin(steps=1, first=0.3, last=0.1).sizes().tolist() == pytest.approx([0.3])
 
 
 def test_clips_and_box_bound_a_chain() -> None:
     steep = lambda x: 1e6 * x.sum()  # noqa: E731
     key = jax.random.key(0)
     start = jnp.zeros(2)
-    moved = FREE(10, 0.1, 0.1, noise=0.0, move_clip=0.05)(steep, start, key=key)
+    moved = FREE(steps=10, first=0.1, last=0.1, noise=0.0, move_clip=0.05)(steep, start, key=key)
     np.testing.assert_allclose(moved, -0.5, rtol=1e-5)
-    clipped = FREE(10, 0.1, 0.1, noise=0.0, gradient_clip=2.0)(steep, start, key=key)
+    clipped = FREE(steps=10, first=0.1, last=0.1, noise=0.0, gradient_clip=2.0)(steep, start, key=key)
     np.testing.assert_allclose(clipped, -10 * 0.5 * 0.1 * 2.0, rtol=1e-5)
     box = Box(jnp.array([-0.3, -9.0]), jnp.array([0.3, 9.0]))
-    boxed = FREE(10, 0.1, 0.1, noise=0.0, gradient_clip=1e9)(steep, start, box=box, key=key)
+    boxed = FREE(steps=10, first=0.1, last=0.1, noise=0.0, gradient_clip=1e9)(steep, start, box=box, key=key)
     np.testing.assert_allclose(boxed, [-0.3, -9.0])
 
 
@@ -90,7 +90,7 @@ def test_clips_and_box_bound_a_chain() -> None:
 )
 @settings(max_examples=40, deadline=None)
 def test_a_pull_never_makes_a_chain_diverge(stiffness: float, size: float, convention: Convention) -> None:
-    sampler = FREE(30, size, size, convention=convention, noise=0.0)
+    sampler = FREE(steps=30, first=size, last=size, convention=convention, noise=0.0)
     start, centre = jnp.full(2, 3.0), jnp.full(2, 1.0)
     flat = lambda x: 0.0 * x.sum()  # noqa: E731
     end = sampler(flat, start, pull=(centre, jnp.asarray(stiffness)), key=jax.random.key(0))
@@ -99,7 +99,7 @@ def test_a_pull_never_makes_a_chain_diverge(stiffness: float, size: float, conve
 
 
 def test_a_pull_samples_the_product_of_both_laws() -> None:
-    sampler = FREE(1500, 0.02, 0.02, convention="paper", noise=1.0)
+    sampler = FREE(steps=1500, first=0.02, last=0.02, convention="paper", noise=1.0)
     centre, stiffness = jnp.array([3.0, 3.0]), jnp.asarray(4.0)
     ends = chains(sampler, pull=(centre, stiffness))
     precision = 1 / SPREAD**2 + stiffness
@@ -110,7 +110,7 @@ def test_a_pull_samples_the_product_of_both_laws() -> None:
 
 
 def test_a_chain_is_a_function_of_its_key_and_nothing_flows_back_through_it() -> None:
-    sampler = Langevin(5, 0.1, 0.1)
+    sampler = Langevin(steps=5, first=0.1, last=0.1)
     start = jnp.zeros(2)
     first, again = (sampler(gaussian, start, key=jax.random.key(1)) for _ in range(2))
     np.testing.assert_array_equal(first, again)

@@ -49,7 +49,7 @@ def test_manifold_chains_stay_bounded(sigma: float, recovery: float, preset: Ene
 def test_decoded_differences_start_from_the_truth() -> None:
     """With a tiny perturbation and a flat energy `difference` stays at the truth, plain decoding does not."""
     autoencoder = Autoencoder(AutoencoderConfig(latent_dim=2, width=16), SPACE.scale, key=jax.random.key(0))
-    still = Langevin(1, 1e-9, 1e-9, noise=0.0)
+    still = Langevin(steps=1, first=1e-9, last=1e-9, noise=0.0)
     flat = lambda x: 0.0 * x.sum()  # noqa: E731
     for difference in (True, False):
         negatives = ManifoldNegatives(
@@ -79,7 +79,7 @@ def test_other_rows_are_never_the_row_itself() -> None:
 def test_log_uniform_perturbations_have_every_scale_alike() -> None:
     negatives = ManifoldNegatives(
         Autoencoder(AutoencoderConfig(latent_dim=2, width=8), SPACE.scale, key=jax.random.key(0)),
-        SPACE, Langevin(1), Langevin(1), (1e-3, 1.0), "log-uniform",
+        SPACE, Langevin(steps=1), Langevin(steps=1), (1e-3, 1.0), "log-uniform",
     )  # fmt: skip
     drawn = jax.vmap(negatives._draw_sigma)(jax.random.split(jax.random.key(0), 4000))
     np.testing.assert_allclose(

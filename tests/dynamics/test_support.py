@@ -116,6 +116,7 @@ def test_support_tells_pairs_of_the_log_from_others(support: Support) -> None:
 def asked(model: EnergyEnsemble) -> tuple[jax.Array, ...]:
     key = jax.random.key(1)
     drawn = model.samples(OBS, ACTION, 4, key=key)
+    assert drawn.energy is not None
     predicted, lowest = model.predict(OBS, ACTION, key=key), model.minimum(OBS, ACTION, key=key)
     return drawn.next_obs, predicted, drawn.energy, model.energy(OBS, ACTION, OBS), lowest
 

@@ -25,7 +25,7 @@ SHORT = Langevin(steps=2)
 
 def untrained(log: Transitions, members: int = 2) -> tuple[GaussianEnsemble, EnergyEnsemble, Threshold]:
     """A regressor, energies anchored in it, and thresholds 1, 2, …"""
-    config, statistics = GaussianConfig(width=8, depth=1), Statistics.of(log)
+    config, statistics = GaussianConfig(members=members, elites=members, width=8, depth=1), Statistics.of(log)
     keys = jax.random.split(jax.random.key(0), members)
     gaussians = eqx.filter_vmap(lambda k: Gaussian(config, statistics, key=k))(keys)
     anchored = eqx.filter_vmap(lambda anchor, k: AnchoredEnergy(anchor, width=8, depth=1, key=k))
@@ -40,7 +40,7 @@ def tiny_baselines() -> BaselinesConfig:
         gaussian=GaussianConfig(members=2, elites=2, width=8, depth=1, steps=20, batch_size=16),
         mlp=GaussianConfig(members=1, elites=1, width=8, depth=1, steps=20, batch_size=16, squared=True),
         autoencoder=AutoencoderConfig(latent_dim=2, width=8, depth=1, steps=20, batch_size=16),
-        diffusion=DiffusionConfig(width=8, depth=1, steps=20, batch_size=16, sampler_steps=3),
+        diffusion=DiffusionConfig(members=1, width=8, depth=1, steps=20, batch_size=16, sampler_steps=3),
     )
     return scaled_down(
         baselines, members=2, batch_size=8, count=2, width=8, depth=1, steps=10, latent=SHORT, ambient=SHORT

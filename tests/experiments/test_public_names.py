@@ -28,8 +28,7 @@ PUBLIC = (
     "mcetm.training",
 )
 INSIDE = {
-    "bench/policy.py": {"mcetm.pipeline.algorithms", "mcetm.pipeline.policy"},
-    "bench/subjects.py": {"mcetm.dynamics.reward", "mcetm.pipeline.models"},
+    "bench/subjects.py": {"mcetm.dynamics.reward"},
     "bench/backends.py": {"mcetm.dynamics.fused"},
 }
 """Benchmarks measure parts that no user calls; what each may look into."""

@@ -1,4 +1,4 @@
-"""Folders of finished runs, written by hand."""
+"""Folders of finished runs, written by hand, and settings that are trained in no time."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,9 +7,30 @@ from typing import Any
 
 from mcetm import get_task
 from mcetm.cli import main
-from mcetm.pipeline.config import to_plain
+from mcetm.pipeline.config import TrainConfig, changed, plain_of
 from mcetm.pipeline.folder import compared_folder
 from mcetm.pipeline.presets import make_config
+
+_SMALL = {
+    "width": 8,
+    "depth": 1,
+    "members": 2,
+    "elites": 2,
+    "critics": 2,
+    "count": 2,
+    "batch_size": 16,
+    "latent_dim": 2,
+    "sampler_steps": 2,
+    "samples": 2,
+    "rows": 50,
+    "batch": 8,
+    "horizon": 2,
+    "every": 10,
+    "retain": 2,
+    "parallel": 8,
+    "episodes": 2,
+}
+"""Whatever has such a setting has it so small."""
 
 NAMES = {"mcetm": "MC-ETM", "mobile": "MOBILE", "mopo": "MOPO", "bc": "behaviour cloning"}
 
@@ -37,7 +58,7 @@ def write_run(
 
     folder.mkdir(parents=True)
     config = make_config("quick", dataset=dataset, algo=algo, seeds=len(scores), seed=seed, task=task)
-    (folder / "config.json").write_text(json.dumps(to_plain(config)))
+    (folder / "config.json").write_text(json.dumps(plain_of(config)))
     algorithms: dict[str, Any] = {}
     for name, values in {**(compared or {}), NAMES[algo]: scores}.items():
         place = folder if name == NAMES[algo] else compared_folder(folder, name)
@@ -74,3 +95,29 @@ def two_by_two(folder: Path) -> list[Path]:
 def run_compare(*arguments: object) -> int:
     """`mcetm compare` with these arguments."""
     return main(["compare", *(str(a) for a in arguments)])
+
+
+def small_settings(config: TrainConfig) -> list[str]:
+    """Changes, as `--set` takes them, that make the settings small."""
+    plain, found = plain_of(config), []
+
+    def visit(content: dict[str, Any], place: str) -> None:
+        for name, value in content.items():
+            path = f"{place}{name}"
+            if isinstance(value, dict):
+                visit(value, f"{path}.")
+            elif name == "steps":
+                # Of a chain, or of a training.
+                found.append(f"{path}={2 if 'gradient_clip' in content else 20}")
+            elif name in _SMALL:
+                found.append(f"{path}={_SMALL[name]}")
+
+    for part in ("model", "world", "algorithm", "evaluation"):
+        visit(plain[part] or {}, f"{part}.")
+    return found
+
+
+def small_config(dataset: str = "pendulum-mixed", *changes: str, **options: Any) -> TrainConfig:
+    """A run of seconds; `options` are those of `make_config`, and there are no baselines."""
+    config = make_config("quick", **{"dataset": dataset, "seeds": 2, **options})
+    return changed(config, ["baselines=[]", *small_settings(config), *changes])

@@ -149,7 +149,7 @@ def test_pooled_runs_with_different_settings_are_noted(tmp_path: Path) -> None:
     first, second = write_run(tmp_path / "a", [60, 62]), write_run(tmp_path / "b", [50, 52], seed=2)
     assert "settings" not in notes(compare_runs([first, second]))
     config = json.loads((second / "config.json").read_text())
-    config["policy"]["penalty"] += 1
+    config["algorithm"]["penalty"] += 1
     (second / "config.json").write_text(json.dumps(config))
     assert "MC-ETM on hopper-medium-v2 pools runs with different settings." in notes(
         compare_runs([first, second])

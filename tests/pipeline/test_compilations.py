@@ -1,23 +1,20 @@
 """Programs are compiled once: later chunks of training and later evaluations find them made."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import pytest
 
 import mcetm
 from mcetm import Transitions
-from mcetm.dynamics import GaussianConfig, Threshold, World, fit_gaussian
-from mcetm.pipeline import policy as policy_stage
-from mcetm.pipeline.policy import train_policies
-from mcetm.pipeline.train import action_bounds
+from mcetm.agents import EvaluationSettings, fit_agent
+from mcetm.agents import fit as agent_stage
+from mcetm.dynamics import GaussianConfig, World, fit_gaussian
 from mcetm.tasks import get_task
-from tests.agents.test_agents import Line
-from tests.pipeline.test_train import tiny
+from tests.agents.test_agents import Line, limit
+from tests.pipeline.runs import small_config
 
 
 @pytest.fixture
@@ -49,7 +46,7 @@ def test_all_chunks_rollouts_and_evaluations_of_policies_are_one_program_each(
     tmp_path: Path, compiled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evaluated: list[int] = []
-    measure = policy_stage.mean_returns
+    measure = agent_stage.mean_returns
 
     def watched(*arguments: Any) -> list[float]:
         before = len(compiled)
@@ -57,14 +54,19 @@ def test_all_chunks_rollouts_and_evaluations_of_policies_are_one_program_each(
         evaluated.append(len(compiled) - before)
         return found
 
-    monkeypatch.setattr(policy_stage, "mean_returns", watched)
+    monkeypatch.setattr(agent_stage, "mean_returns", watched)
     log = mcetm.collect("pendulum", 200, "uniform", processes=1)
-    policy = tiny("none").policy
-    policy = replace(policy, sac=replace(policy.sac, steps=30), episodes=1)
+    algorithm = small_config().algorithm.with_steps(30)
     reward = lambda obs, action, next_obs: next_obs[0]  # noqa: E731
-    world = World(Line(), reward, threshold=Threshold(jnp.ones(3)), count=2)
-    bounds, task = action_bounds(log), get_task("pendulum")
-    train_policies(log, world, "mcetm", policy, bounds, task, seeds=[0, 1], folder=tmp_path, label="MC-ETM")
+    fit_agent(
+        algorithm,
+        log,
+        World(Line(), reward, trust=limit(1.0)),
+        seeds=(0, 1),
+        task=get_task("pendulum"),
+        evaluation=EvaluationSettings(every=10, episodes=1),
+        folder=tmp_path,
+    )
     assert times("_run_chunk", compiled) == 1
     assert times("_run_between", compiled) == 1
     assert evaluated[1:] == [0, 0]

@@ -8,19 +8,23 @@ from jax import Array
 
 import mcetm
 from mcetm import Statistics
-from mcetm.agents.sac import SAC, SACLearner
-from mcetm.dynamics import Threshold, World
-from mcetm.dynamics.samples import Samples
+from mcetm.agents import MCETM, SAC, Agent
+from mcetm.agents.sac import SACLearner
+from mcetm.dynamics import EnergyModel, Samples, Threshold, TrustRegion, World
 from mcetm.pipeline.diagnosis import _settled, diagnose
 from mcetm.tasks import get_task
 
 
-class TruePendulum(eqx.Module):
+class TruePendulum(EnergyModel):
     """Gymnasium's own equations, in two members of which the second may be off."""
 
     off: float = eqx.field(static=True, default=0.0)
 
-    def samples(self, obs: Array, action: Array, count: int, *, key: Array) -> Samples:
+    @property
+    def num_members(self) -> int:
+        return 2
+
+    def draw(self, obs: Array, action: Array, count: int, *, key: Array) -> Samples:
         angle, speed = jnp.arctan2(obs[1], obs[0]), obs[2]
         torque = jnp.clip(action[0], -2.0, 2.0)
         speed = jnp.clip(speed + (15.0 * jnp.sin(angle) + 3.0 * torque) * 0.05, -8.0, 8.0)
@@ -29,7 +33,7 @@ class TruePendulum(eqx.Module):
         drawn = jnp.stack([truth, truth + self.off])
         return Samples(jnp.repeat(drawn[:, None], count, axis=1), jnp.full((2, count), obs[2]))
 
-    def energy(self, obs: Array, action: Array, next_obs: Array) -> Array:
+    def energies(self, obs: Array, action: Array, next_obs: Array) -> Array:
         return jnp.full(2, obs[2])
 
 
@@ -40,10 +44,13 @@ def test_a_true_model_has_no_error_and_no_penalty_and_a_wrong_one_has() -> None:
     make = lambda key: SACLearner.init(config, Statistics.of(log), *bounds, key=key)  # noqa: E731
     sacs = eqx.filter_vmap(make)(jax.random.split(jax.random.key(0), 2))
     cost = lambda obs, action, following: -(following[2] ** 2)  # noqa: E731
-    threshold = Threshold(jnp.zeros(2))  # half of all speeds are above it
-    exact, off = (World(TruePendulum(off), cost, threshold=threshold, count=2) for off in (0.0, 3.0))
+    # Half of all speeds are above the threshold.
+    trust = TrustRegion(jnp.asarray(jnp.inf), Threshold(jnp.zeros(2)))
+    exact, off = (World(TruePendulum(off), cost, trust=trust) for off in (0.0, 3.0))
+    algorithm = MCETM(samples=2, learner=config)
     right, wrong, mixed = (
-        diagnose(sacs, worlds, task, log, episodes=1) for worlds in ((exact, exact), (off, off), (exact, off))
+        diagnose(Agent(algorithm, sacs.actor, (0, 1), [], sacs, worlds=worlds), task, log, episodes=1)
+        for worlds in ((exact, exact), (off, off), (exact, off))
     )
     assert mixed["error"] == [right["error"][0], wrong["error"][1]], "every seed in its own world"
     assert max(right["error"] + right["held_out_error"]) < 1e-3

@@ -4,15 +4,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from mcetm.files import write_json
-from mcetm.pipeline.config import TrainConfig, to_plain
+from mcetm.pipeline.config import TrainConfig, plain_of
+from mcetm.pipeline.models import earlier_models
 from mcetm.pipeline.presets import make_config
-from mcetm.pipeline.train import earlier_models
 
 
 def run(folder: Path, models_from: Path | None) -> TrainConfig:
     """The settings of a run, in its folder."""
     config = replace(make_config("quick"), models_from=None if models_from is None else str(models_from))
-    write_json(folder / "config.json", to_plain(config))
+    write_json(folder / "config.json", plain_of(config))
     return config
 
 

@@ -20,65 +20,30 @@ from safetensors.numpy import load_file
 
 import mcetm
 from mcetm import Statistics, Transitions, UserError
-from mcetm.agents.bc import BCConfig
+from mcetm.agents import fit as agent_stage
+from mcetm.agents.fit import action_bounds
 from mcetm.agents.policy import numpy_policy
-from mcetm.agents.rollout import RolloutConfig
-from mcetm.agents.sac import SAC
 from mcetm.cli import main
 from mcetm.dynamics import (
-    ANCHORED,
-    AutoencoderConfig,
+    REFINE,
+    AnchoredEnergy,
+    AnchoredETM,
     CalibrationConfig,
-    EnergyConfig,
+    EnergyEnsemble,
     Gaussian,
     GaussianConfig,
     GaussianEnsemble,
-    HeadConfig,
-    InferenceConfig,
-    Langevin,
+    Space,
     SupportConfig,
+    WorldSettings,
 )
 from mcetm.nn.members import take_members
-from mcetm.pipeline import policy as policy_stage
-from mcetm.pipeline.config import (
-    ModelsConfig,
-    PolicyConfig,
-    TrainConfig,
-    changed,
-    from_plain,
-    read_config,
-    to_plain,
-)
+from mcetm.pipeline.config import changed, read_config
 from mcetm.pipeline.finished import read_finished
 from mcetm.pipeline.models import train_models
-from mcetm.pipeline.presets import PRESETS, make_config
-from mcetm.pipeline.train import _lines, action_bounds, run_training, start_run
-from tests.experiments.subjects import untrained
-
-CHAIN = Langevin(steps=2)
-
-
-def tiny(dataset: str, **changes: object) -> TrainConfig:
-    models = ModelsConfig(
-        gaussian=GaussianConfig(members=2, elites=2, width=8, depth=1, steps=30, batch_size=16),
-        autoencoder=AutoencoderConfig(latent_dim=2, width=8, depth=1, steps=30, batch_size=16),
-        energy=EnergyConfig(
-            members=2, count=2, width=8, depth=1, batch_size=8, steps=20, latent=CHAIN, ambient=CHAIN
-        ),
-        inference=InferenceConfig(latent=CHAIN, ambient=CHAIN),
-        calibration=CalibrationConfig(samples=2, rows=50, batch_size=50),
-        reward=HeadConfig(width=8, depth=1, steps=30, batch_size=16),
-    )
-    policy = PolicyConfig(
-        samples=2,
-        sac=SAC(width=8, batch_size=16, steps=20),
-        rollout=RolloutConfig(batch=8, horizon=2, every=10, retain=2, parallel=8),
-        bc=BCConfig(width=8, batch_size=16, steps=20),
-        evaluate_every=10,
-        episodes=2,
-    )
-    config = TrainConfig(dataset=dataset, seeds=2, models=models, policy=policy)
-    return replace(config, **changes)
+from mcetm.pipeline.presets import make_config
+from mcetm.pipeline.train import _lines, run_training, start_run
+from tests.pipeline.runs import small_config
 
 
 def write_log(path: Path, *, task: str | None = "pendulum") -> Path:
@@ -113,7 +78,7 @@ run_training(folder, read_config(folder / "config.json"))
 
 def test_a_run_is_complete_and_one_killed_in_its_stages_is_the_same(tmp_path: Path) -> None:
     log, folder = write_log(tmp_path / "log.hdf5"), tmp_path / "run"
-    config = tiny(str(log))
+    config = small_config(str(log))
     # The children compile in haste, as this process does, and share it: only the first pays for it.
     compiler = {
         "JAX_DISABLE_MOST_OPTIMIZATIONS": "true",
@@ -140,9 +105,9 @@ def test_a_run_is_complete_and_one_killed_in_its_stages_is_the_same(tmp_path: Pa
     with pytest.raises(UserError, match="other settings"):
         start_run(replace(config, seeds=5), folder)
     finished, obs = read_finished(folder), np.ones((4, 3), np.float32)
-    second = numpy_policy(take_members(finished.learners.actor, 1))
+    second = numpy_policy(take_members(finished.agent.actors, 1))
     np.testing.assert_array_equal(second.mode(obs), mcetm.load_policy(folder / "policy" / "seed-1")(obs))
-    assert finished.models.energy is not None
+    assert finished.models.world.model.has_energy
     assert len(finished.train) + len(finished.holdout) == 800
 
     killed = tmp_path / "killed"
@@ -166,9 +131,9 @@ def test_a_run_goes_on_elsewhere_from_its_light_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log, folder = write_log(tmp_path / "log.hdf5"), tmp_path / "run"
-    config = tiny(str(log), algo="mopo", seeds=1)
+    config = small_config(str(log), algo="mopo", seeds=1)
     start_run(config, folder)
-    evaluate, calls = policy_stage.mean_returns, []
+    evaluate, calls = agent_stage.mean_returns, []
 
     def interrupted(*arguments: Any) -> list[float]:
         calls.append(1)
@@ -177,7 +142,7 @@ def test_a_run_goes_on_elsewhere_from_its_light_checkpoint(
         return evaluate(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(policy_stage, "mean_returns", interrupted)
+        patch.setattr(agent_stage, "mean_returns", interrupted)
         with pytest.raises(KeyboardInterrupt):
             run_training(folder, config)
     (light,) = (folder / "light").iterdir()
@@ -192,29 +157,42 @@ def test_a_run_goes_on_elsewhere_from_its_light_checkpoint(
 
 def test_experience_beyond_the_allowed_memory_is_refused(tmp_path: Path) -> None:
     log, folder = write_log(tmp_path / "log.hdf5"), tmp_path / "run"
-    config = changed(tiny(str(log), algo="mopo", seeds=1), ["policy.rollout.memory=1e-6"])
+    config = small_config(str(log), "algorithm.rollout.memory=1e-6", algo="mopo", seeds=1)
     start_run(config, folder)
     with pytest.raises(UserError, match=r"would take .* GB"):
         run_training(folder, config)
 
 
 def test_single_settings_can_be_changed() -> None:
-    config = changed(make_config("quick"), ["policy.penalty=2", "models.inference=null", "algo=mopo"])
-    assert (config.policy.penalty, config.models.inference, config.algo) == (2, None, "mopo")
+    config: Any = changed(
+        make_config("quick"), ["algorithm.penalty=2", "model.inference=null", "label=mine", "baselines=[]"]
+    )
+    assert (config.algorithm.penalty, config.model.inference, config.label) == (2.0, None, "mine")
+    assert config.baselines == ()
     for change, words in (
-        ("policy.penalt=2", "no setting 'policy.penalt'"),
-        ("policy.penalty.x=2", "no setting"),
-        ("penalty", "no setting"),
-        ("policy.penalty=much", "'much' is not a possible value"),
+        ("algorithm.penalt=2", "no setting 'algorithm.penalt'; did you mean 'algorithm.penalty'?"),
+        ("algorithm.penalty.x=2", "no setting 'algorithm.penalty.x': 'algorithm.penalty' has no parts"),
+        ("algorithm.penalty", "changes nothing"),
+        ("algorithm.penalty=much", "'algorithm.penalty' should be a valid number, not 'much'"),
+        ("algorithm=5", "'algorithm' should be settings with a name"),
+        ("algorithm.name=mopoo", "Unknown algorithm 'mopoo'; did you mean 'mopo'?"),
+        ("algorithm.learner.width=8.5", "width' should be a valid integer, not 8.5"),
+        ("baselines=3", "'baselines' should be a list of settings"),
+        ("model=null", "'model' is missing: MC-ETM learns in a model of the world"),
     ):
-        with pytest.raises(UserError, match=words):
+        with pytest.raises(UserError) as refused:
             changed(config, [change])
+        assert words in str(refused.value)
 
 
 def test_the_quick_table_names_what_it_compares() -> None:
-    names = [name for name, _, _ in _lines(make_config("quick"))]
+    lines = _lines(make_config("quick"))
+    names = [line.label for line in lines]
     assert names == ["behaviour cloning", "MOBILE", "MC-ETM without truncation and penalty", "MC-ETM"]
-    assert [name for name, _, _ in _lines(make_config("quick", algo="mopo"))] == ["MOPO"]
+    assert [line.part for line in lines] == [None, "regressor", None, None]
+    ablated: Any = lines[2].algorithm
+    assert replace(ablated, truncate=True, penalty=1.0) == lines[3].algorithm, "nothing else differs"
+    assert [line.label for line in _lines(make_config("quick", algo="mopo"))] == ["MOPO"]
 
 
 def test_a_log_without_a_task_trains_and_says_what_is_missing(
@@ -223,7 +201,7 @@ def test_a_log_without_a_task_trains_and_says_what_is_missing(
     log = write_log(tmp_path / "log.npz", task=None)
     monkeypatch.setattr(
         "mcetm.pipeline.presets.make_config",
-        lambda preset, **o: tiny(o["dataset"], algo=o["algo"], seeds=1),
+        lambda preset, **o: small_config(o["dataset"], algo=o["algo"], seeds=1),
     )
     out = tmp_path / "run"
     assert main(["train", "--dataset", str(log), "--algo", "mopo", "--out", str(out)]) == 0
@@ -242,37 +220,82 @@ def test_bad_requests_are_one_sentence(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("x")
     for arguments, words in (
-        (["train", "--seeds", "0"], "--seeds must be at least 1"),
         (["train", "--resume", str(tmp_path)], "is not a run"),
         (["train", "--out", str(tmp_path / "full")], "is not empty and not a run"),
         (["evaluate", str(tmp_path)], "holds no policy"),
         (["evaluate", str(tmp_path), "--episodes", "0"], "at least 1"),
-        (["train", "--seed", "-1"], "--seed must lie between"),
-        (["train", "--set", "policy.lambda=1"], "no setting 'policy.lambda'"),
         (["train", "--models", str(tmp_path)], "holds no models"),
         (["train", "--resume", str(tmp_path / "full" / "file")], "is not a run"),
         (["train", "--out", str(tmp_path / "full" / "file")], "not a run"),
         (["train", "--dataset", "pendulum-mixd", "--out", str(tmp_path / "new")], "Unknown dataset"),
     ):
         assert main(arguments) == 2
-        assert words in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert words in said
+        assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("[]", "settings are expected"),
+        ("[]", "not the configuration"),
         ("{", "not the configuration"),
-        ('{"algo": "foo"}', "'foo' is not a possible value"),
-        ('{"seeds": "3"}', "'3' is not a possible value"),
-        ('{"speed": 3}', "unknown setting 'speed'"),
-        ('{"models": []}', "settings|possible value"),
+        ('{"algo": "foo"}', r"written by another version of mcetm \(format 1, here 2\)"),
+        ('{"format": 3}', r"written by another version of mcetm \(format 3, here 2\)"),
+        ('{"format": 2}', "'algorithm' should be settings with a name"),
+        ('{"format": 2, "algorithm": {"name": "foo"}}', "Unknown algorithm 'foo'"),
+        ('{"format": 2, "algorithm": {"name": "bc"}}', "The setting 'label' is missing"),
+        ('{"format": 2, "algorithm": {"name": "bc"}, "label": "x", "seeds": "3"}', "'seeds' .*not '3'"),
+        ('{"format": 2, "algorithm": {"name": "bc"}, "label": "x", "sped": 3}', "no setting 'sped'"),
+        ('{"format": 2, "algorithm": {"name": "bc"}, "label": "x", "world": []}', "The setting 'world'"),
+        ('{"format": 2, "algorithm": {"name": "bc"}, "model": []}', "'model' should be settings"),
     ],
 )
 def test_a_configuration_that_is_none_is_refused(tmp_path: Path, content: str, words: str) -> None:
     (tmp_path / "config.json").write_text(content)
-    with pytest.raises(UserError, match=words):
+    with pytest.raises(UserError, match=words) as refused:
         read_config(tmp_path / "config.json")
+    assert str(tmp_path / "config.json") in str(refused.value)
+
+
+def test_a_run_is_resumed_with_its_own_settings_or_not_at_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, run = write_log(tmp_path / "log.npz", task=None), str(tmp_path / "run")
+    begun = small_config(str(log), algo="bc", seeds=1)
+    start_run(begun, Path(run))
+    before = sorted(tmp_path.rglob("*"))
+    for options, words in (
+        (["--steps", "30"], f"{run} was begun for 20 updates"),
+        (["--steps", "30"], f"begin a new run with its models: mcetm train --models {run} --steps 30 --out"),
+        (["--seeds", "5"], "--seeds cannot go with --resume: the run's own settings hold."),
+        (["--algo", "mopo"], "--algo cannot go with --resume"),
+        (["--set", "algorithm.width=9"], "--set cannot go with --resume"),
+        (["--preset", "fast"], "--preset cannot go with --resume"),
+        (["--dataset", "other.npz"], "--dataset cannot go with --resume"),
+        (["--out", "elsewhere"], "--out cannot go with --resume"),
+    ):
+        assert main(["train", "--resume", run, *options]) == 2
+        said = capsys.readouterr().err
+        assert words in said
+        assert said.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before
+    assert main(["train", "--resume", run, "--steps", "20"]) == 0, "the same number is no change"
+    assert mcetm.load_policy(run).about["updates"] == 20
+
+
+def test_a_run_of_an_older_format_is_refused_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = tmp_path / "old"
+    old.mkdir()
+    (old / "config.json").write_text(json.dumps({"algo": "mcetm", "policy": {"penalty": 1.0}}))
+    for command in ("--resume", "--out"):
+        assert main(["train", command, str(old)]) == 2
+        said = capsys.readouterr().err
+        assert f"{old / 'config.json'} was written by another version of mcetm (format 1, here 2)" in said
+        assert said.count("\n") == 1
+    assert [path.name for path in old.iterdir()] == ["config.json"]
 
 
 def test_an_earlier_runs_models_are_read_from_there_and_missing_ones_trained_here(
@@ -294,44 +317,54 @@ def test_an_earlier_runs_models_are_read_from_there_and_missing_ones_trained_her
 
         return fit
 
-    monkeypatch.setattr("mcetm.pipeline.models.fit_gaussian", fake("regressor", regressor))
-    monkeypatch.setattr("mcetm.pipeline.models.fit_reward", fake("reward", None))
-    config = replace(ModelsConfig(), termination="none")
-    key = jax.random.key(0)
-    train_models(
-        log, log, config, None, needs=(), key=key, folder=here, earlier=[tmp_path / "C" / "models", there]
+    monkeypatch.setattr("mcetm.dynamics.gaussian.fit_gaussian", fake("regressor", regressor))
+    monkeypatch.setattr("mcetm.dynamics.world.fit_reward", fake("reward", no_reward))
+    monkeypatch.setattr(
+        "mcetm.pipeline.models.earlier_models", lambda config: [tmp_path / "C" / "models", there]
     )
+    config = changed(small_config(algo="mopo"), ["world.termination=none"])
+    train_models(config, log, log, None, folder=here)
     assert folders == {"regressor": there / "regressor", "reward": here / "reward"}
+
+
+def no_reward(obs: Any, action: Any, next_obs: Any) -> Any:
+    return jnp.zeros(())
+
+
+def untrained(log: Transitions) -> tuple[GaussianEnsemble, EnergyEnsemble]:
+    """A regressor of two members, and energies anchored in it."""
+    config, statistics = GaussianConfig(width=8, depth=1), Statistics.of(log)
+    keys = jax.random.split(jax.random.key(0), 2)
+    gaussians = eqx.filter_vmap(lambda k: Gaussian(config, statistics, key=k))(keys)
+    anchored = eqx.filter_vmap(lambda anchor, k: AnchoredEnergy(anchor, width=8, depth=1, key=k))
+    energy = EnergyEnsemble(anchored(gaussians, keys), Space.of(log, "change"), config=REFINE)
+    return GaussianEnsemble(gaussians, jnp.arange(2)), energy
 
 
 def test_a_support_raises_the_level_that_thresholds_are_set_at(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     log = mcetm.collect("pendulum", 400, "uniform", processes=1)
-    regressor, energy, _ = untrained(log)
-    for name, model in (("gaussian", regressor), ("reward", None), ("energy", energy)):
-        monkeypatch.setattr(f"mcetm.pipeline.models.fit_{name}", lambda *_, model=model, **__: (model, []))
+    regressor, energy = untrained(log)
+    for place, model in (
+        ("etm.fit_gaussian", regressor),
+        ("etm.fit_energy", energy),
+        ("world.fit_reward", no_reward),
+    ):
+        monkeypatch.setattr(f"mcetm.dynamics.{place}", lambda *_, model=model, **__: (model, []))
     support = SupportConfig(width=8, depth=1, batch_size=16, steps=20)
-    config = replace(
-        ModelsConfig(),
-        termination="none",
-        energy=ANCHORED,
-        calibration=CalibrationConfig(samples=2, rows=50),
-    )
-    models = [
+    world = WorldSettings(termination="none", calibration=CalibrationConfig(samples=2, rows=50))
+    bare, raised = (
         train_models(
+            replace(make_config("quick"), model=AnchoredETM(support=choice), world=world),
             log,
             log,
-            replace(config, support=choice),
             None,
-            needs=("energy",),
-            key=jax.random.key(0),
             folder=tmp_path,
-        )
+        ).deltas
         for choice in (None, support)
-    ]
+    )
     assert (tmp_path / "support").is_dir()
-    bare, raised = (found.deltas for found in models)
     assert bare is not None
     assert raised is not None
     assert np.abs(raised - bare).min() > 0.01
@@ -346,48 +379,14 @@ def test_an_action_that_never_varies_has_room() -> None:
     assert bool((high > low).all())
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("algo", ["mcetm", "mobile", "mopo", "bc"])
-def test_every_preset_survives_being_written_and_read(preset: str, algo: str) -> None:
-    config = make_config(preset, dataset="hopper-medium", algo=algo)  # pyright: ignore[reportArgumentType]
-    assert from_plain(TrainConfig, to_plain(config)) == config
-
-
-def test_published_settings_reach_their_algorithms() -> None:
-    paper = make_config("paper", dataset="d4rl:hopper-medium-v2")
-    assert (paper.policy.penalty, paper.models.calibration.absolute) == (1.5, -5.0)
-    assert (paper.policy.value_floor, paper.policy.sac.steps) == (0.0, 3_000_000)
-    assert paper.models.autoencoder.latent_dim == 5
-    mobile = make_config("paper", dataset="walker2d-medium-replay", algo="mobile")
-    assert (mobile.policy.penalty, mobile.policy.rollout.horizon) == (0.5, 1)
-    ours = make_config("fast", dataset="walker2d-medium-replay").policy.rollout
-    for algo in ("mobile", "mopo"):
-        theirs = make_config("fast", dataset="walker2d-medium-replay", algo=algo).policy.rollout
-        assert theirs == ours, "fast imagines alike for all three"
-    assert (
-        make_config("fast", dataset="data/hopper_medium-v2.hdf5", algo="mobile").policy.sac.temperature == 0.2
-    )
-    literal, ours = (
-        make_config(preset, dataset="walker2d-medium", algo="mopo").policy for preset in ("paper", "fast")
-    )
-    assert (literal.penalty, literal.rollout.horizon) == (0.5, 5)
-    assert (ours.penalty, ours.rollout.horizon) == (2.5, 20)
-    morel, mcetm = (make_config("fast", algo=algo).models.calibration.quantile for algo in ("morel", "mcetm"))
-    assert (morel, mcetm) == (0.999, 0.9999)
-    expert = make_config("fast", dataset="halfcheetah-medium-expert", algo="mobile")
-    assert expert.policy.rollout.real_share == 0.5
-    with pytest.raises(UserError, match="Unknown preset"):
-        make_config("slow")
-
-
 @pytest.mark.thorough
 def test_mcetm_beats_the_data_and_cloning_on_the_pendulum(tmp_path: Path) -> None:
     """The main job at a smaller size: the margin is hundreds, the spread over seeds is tens."""
+    shorter = ["evaluation.every=3500", "evaluation.episodes=5", "baselines=[]"]
     quick = make_config("quick", seeds=1)
-    policy = replace(quick.policy, sac=replace(quick.policy.sac, steps=3500), evaluate_every=3500, episodes=5)
-    config = replace(quick, policy=policy, compare=False)
+    config = changed(quick, [*shorter, "algorithm.learner.steps=3500"])
     run = run_training(tmp_path, config)
-    cloned = run_training(tmp_path / "bc", replace(config, algo="bc"))
+    cloned = run_training(tmp_path / "bc", changed(make_config("quick", algo="bc", seeds=1), shorter))
     assert run.outcomes[0].returns is not None
     assert cloned.outcomes[0].returns is not None
     assert run.outcomes[0].returns[0] > run.data_return + 300

@@ -178,6 +178,59 @@ def test_early_stopping_says_what_it_needs(more: Any, words: str) -> None:
         train_loop(toy.step, state, toy.data(), steps=1, key=key, early_stopping=EarlyStopping(), **more)
 
 
+def run_with(callbacks: Any, folder: Path | None = None) -> LoopResult:
+    """100 steps in chunks of 10, saved now and then or never."""
+    return train_loop(
+        over_members(toy.step),
+        toy.members(2),
+        toy.data(),
+        steps=100,
+        key=jax.random.key(0),
+        chunk=10,
+        callbacks=callbacks,
+        saving=None if folder is None else Saving(folder, {}, every_seconds=1e9),
+    )
+
+
+def test_callbacks_get_the_metrics_of_every_chunk() -> None:
+    heard: list[dict[str, Any]] = []
+    result = run_with([heard.append])
+    assert [line["step"] for line in heard] == list(range(10, 101, 10))
+    assert heard == result.history
+    json.dumps(heard)  # plain numbers, which anything can read
+    assert len(heard[0]["loss"]) == 2, "one for each member"
+
+
+@pytest.mark.parametrize("enough", [True, np.bool_(True)], ids=["Python's", "NumPy's"])
+def test_a_callback_that_says_true_ends_the_training(enough: Any) -> None:
+    heard: list[int] = []
+    stop = lambda line: enough if line["step"] == 30 else None  # noqa: E731
+    result = run_with([stop, lambda line: heard.append(line["step"])])
+    assert result.steps == 30
+    assert heard == [10, 20, 30], "the others hear of the last chunk too"
+
+
+def test_a_callback_that_says_anything_else_ends_nothing() -> None:
+    assert run_with([lambda _: None, lambda _: False]).steps == 100
+
+
+def test_what_a_callback_ended_is_saved_and_goes_on_from_there(tmp_path: Path) -> None:
+    heard: list[int] = []
+    run_with([lambda line: line["step"] == 40], tmp_path / "cut")
+    assert [path.name for path in list_checkpoints(tmp_path / "cut" / "checkpoints")] == [
+        "step-000000000040.safetensors"
+    ]
+    resumed = run_with([lambda line: heard.append(line["step"])], tmp_path / "cut")
+    whole = run_with((), tmp_path / "whole")
+    assert_equal(resumed.state, whole.state)
+    assert heard == list(range(50, 101, 10)), "what is done is not heard again"
+    assert [line["step"] for line in resumed.history] == list(range(10, 101, 10))
+
+
+def test_a_callback_does_not_change_what_is_learned() -> None:
+    assert_equal(run_with([lambda _: None]).state, run_with(()).state)
+
+
 def test_an_interruption_saves_first(tmp_path: Path) -> None:
     calls = []
 

@@ -40,6 +40,8 @@ class Algorithm:
     """Whether it imagines in a world."""
     needs_energy: ClassVar[bool] = False
     """Whether its world must have energies."""
+    needs_density: ClassVar[bool] = False
+    """Whether members of its model must know the density of a next state."""
     entropy_backup: ClassVar[bool] = False
     """Whether targets carry the entropy bonus."""
 

@@ -191,6 +191,7 @@ def fit_agent(
     label: str | None = None,
 ) -> Agent:
     """Train all seeds, or read them back from the folder; with a task they are evaluated on the way."""
+    _check(algorithm, world)
     seeds, bounds = tuple(seeds), action_bounds(train)
     numbers = jnp.asarray(seeds, jnp.int32)
     label = label or algorithm.label
@@ -230,6 +231,10 @@ def _check(algorithm: Algorithm, world: World | None) -> None:
         raise UserError(f"{algorithm.label} learns in a model of the world; give it one (world=).")
     if algorithm.needs_energy and world is not None and not world.model.has_energy:
         raise UserError(f"{algorithm.label} needs a model with energies, such as a standard ETM.")
+    if algorithm.needs_density and world is not None and not world.model.has_density:
+        raise UserError(
+            f"{algorithm.label} trains the likelihood of its model, so it needs a Gaussian ensemble."
+        )
 
 
 def _check_memory(gigabytes: float, algorithm: ModelBased, label: str) -> None:

@@ -60,7 +60,7 @@ class Trust:
     @property
     def trusted(self) -> np.ndarray:
         """Whether each is within the limit."""
-        return self.score <= self.limit
+        return np.asarray(self.score <= self.limit)
 
     def __str__(self) -> str:
         rows = ", ".join(

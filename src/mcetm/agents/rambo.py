@@ -21,7 +21,6 @@ from mcetm.agents.bc import BC
 from mcetm.agents.learner import Learner
 from mcetm.dynamics.gaussian import Gaussian, GaussianEnsemble
 from mcetm.dynamics.world import World
-from mcetm.errors import UserError
 from mcetm.nn.scaling import frozen
 from mcetm.settings import Positive, Rate, Share, Weight, settings
 from mcetm.training.batches import Batch
@@ -56,8 +55,6 @@ class Adversarial:
 
     def begin(self, ensemble: Any) -> Adversary:
         """Before the first step."""
-        if not ensemble.has_density:
-            raise UserError("RAMBO trains the likelihood of its model, so it needs a Gaussian ensemble.")
         return Adversary(ensemble, begin(optax.adam(self.learning_rate), ensemble.members))
 
     def world(self, adversary: Adversary, world: World) -> World:
@@ -160,6 +157,7 @@ class RAMBO(ModelBased):
     """Plain targets in a model that is trained against the policy; the actor begins as a clone of the log."""
 
     label: ClassVar[str] = "RAMBO"
+    needs_density: ClassVar[bool] = True
     entropy_backup: ClassVar[bool] = True
 
     name: Literal["rambo"] = "rambo"

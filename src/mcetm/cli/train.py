@@ -81,9 +81,9 @@ class Train:
                     f"mcetm train --models {folder} --steps {self.steps} --out …"
                 )
         else:
+            remember(self.model)
             config = self._config()
-            for name in (config.task, self.model):
-                remember(name)
+            remember(config.task)
             source = self.dataset if "/" not in self.dataset else self.dataset.strip("/").replace("/", "-")
             folder = self.out or Path("runs") / f"{Path(source).stem}-{self._name()}-{self.preset}"
         log = read_log(config)  # bad data end here, before a folder is made

@@ -155,6 +155,7 @@ class _ETM(EnergyConfig, ModelSettings):
         stages: Stages = no_stages,
     ) -> EnergyEnsemble:
         """Train everything, or read back what the folder has."""
+        _check_network(self, network)
         keys, place = part_keys(seed), lambda name: None if folder is None else folder / name
         with stages("regressor"):
             regressor, _ = fit_gaussian(
@@ -303,8 +304,7 @@ def fit_energy(
     """
     config = config or EnergyConfig()
     _check(config, autoencoder, regressor)
-    if network is not None and config.kind == "anchored":
-        raise UserError("An anchored energy begins as zero, which a network of your own cannot; use another.")
+    _check_network(config, network)
     statistics, space = Statistics.of(train), Space.of(train, config.variable)
     init_key, fit_key = jax.random.split(key)
     optimiser = adam(config.learning_rate, config.schedule, config.steps)
@@ -438,6 +438,11 @@ def _check(config: EnergyConfig, autoencoder: Autoencoder | None, regressor: Gau
         raise UserError("An energy needs at least one rival per transition (count or others).")
     if config.others >= config.batch_size:
         raise UserError(f"A minibatch of {config.batch_size} has fewer than {config.others} other rows.")
+
+
+def _check_network(config: EnergyConfig, network: NetworkFactory | None) -> None:
+    if network is not None and config.kind == "anchored":
+        raise UserError("An anchored energy begins as zero, which a network of your own cannot; use another.")
 
 
 def _anchors(regressor: GaussianEnsemble, members: int) -> Gaussian:

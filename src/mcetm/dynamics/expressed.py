@@ -94,7 +94,7 @@ def latent_chains(
     shared = lambda a: jnp.broadcast_to(a, (count, *a.shape))  # noqa: E731
 
     def joined(member: PlainEnergy) -> tuple[Array, Array]:
-        first, before = member.network.layers[0], _before(member, obs, action)
+        first, before = network_of(member).layers[0], _before(member, obs, action)
         weight = first.weight[:, len(before) :]
         at_zero = states.denormalize(end.bias)
         origin = member.space.enter(obs, at_zero if shift is None else at_zero + shift)
@@ -102,7 +102,7 @@ def latent_chains(
         return weight @ ((states.std / member.space.scale.std)[:, None] * end.weight), context
 
     weight, context = eqx.filter_vmap(joined)(members)
-    network = members.network
+    network = network_of(members)
     hidden = network.layers[1:-1]
     return Chains(
         start[:, None],

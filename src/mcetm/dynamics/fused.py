@@ -245,7 +245,10 @@ def _run(run: Sampler, chains: Chains, how: Moves, key: PRNGKeyArray) -> Float[A
 
 def _in_states(energy: Any) -> bool:
     """Whether chains of states under this energy can be expressed as `Chains`."""
-    return isinstance(energy, (PlainEnergy, AnchoredEnergy)) and network_of(energy).activation != "gelu"
+    if not isinstance(energy, (PlainEnergy, AnchoredEnergy)):
+        return False
+    network: Any = energy.correction if isinstance(energy, AnchoredEnergy) else energy.network
+    return type(network) is MLP and network.activation != "gelu"  # a user's own network is any function
 
 
 def _in_codes(energy: Any, autoencoder: Autoencoder) -> bool:

@@ -29,6 +29,7 @@ from mcetm.dynamics.model import (
     no_stages,
     part_keys,
 )
+from mcetm.errors import UserError
 from mcetm.files import Folders
 from mcetm.nn.members import member_keys, take_members
 from mcetm.nn.mlp import MLP, Activation, NetworkFactory
@@ -42,6 +43,8 @@ from mcetm.training.optimise import Schedule, adam, begin, descend
 @settings
 class GaussianConfig(ModelSettings):
     """Settings of the ensemble; the defaults are ours, `KIT` reproduces OfflineRL-Kit's."""
+
+    has_density: ClassVar[bool] = True
 
     name: Literal["gaussian"] = "gaussian"
     """Its name in files and on the command line."""
@@ -289,6 +292,8 @@ def fit_gaussian(
 ) -> tuple[GaussianEnsemble, list[dict[str, Any]]]:
     """Train an ensemble; the result and the metrics of its training."""
     config = config or GaussianConfig()
+    if network is not None and config.weight_decay:
+        raise UserError("Weight decay is set layer by layer, which a network of your own does not have.")
     statistics = Statistics.of(train)
     init_key, resample_key, fit_key = jax.random.split(key, 3)
     optimiser = adam(config.learning_rate, config.schedule, config.steps)

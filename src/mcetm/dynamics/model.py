@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import abc
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -20,6 +21,17 @@ from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from mcetm.data.transitions import Transitions
 from mcetm.errors import UserError
+from mcetm.files import Folders
+from mcetm.nn.mlp import NetworkFactory
+from mcetm.training import Callback
+
+Stages = Callable[[str], AbstractContextManager[None]]
+"""Called with the name of each part of a world, around its training."""
+
+
+def no_stages(name: str) -> AbstractContextManager[None]:
+    """Nothing is done around a part."""
+    return nullcontext()
 
 
 class PartKeys(NamedTuple):
@@ -43,15 +55,6 @@ def part_keys(seed: int) -> PartKeys:
     return PartKeys(
         keys[0], keys[1], keys[2], keys[3], keys[4], calibration, held_out, jax.random.fold_in(key, 6)
     )
-
-
-Stages = Callable[[str], AbstractContextManager[None]]
-"""Called with the name of each part of a world, around its training."""
-
-
-def no_stages(name: str) -> AbstractContextManager[None]:
-    """Nothing is done around a part."""
-    return nullcontext()
 
 
 _ENOUGH = 8
@@ -92,14 +95,25 @@ class ModelSettings:
     trains_agents: ClassVar[bool] = False
     has_energy: ClassVar[bool] = False
     """Whether the trained model gives transitions an energy."""
+    has_density: ClassVar[bool] = False
+    """Whether its members know the density of a next state."""
 
-    def fit(self, train: Transitions, **more: Any) -> TransitionModel:
-        """The trained model.
+    @abc.abstractmethod
+    def fit(
+        self,
+        train: Transitions,
+        *,
+        holdout: Transitions,
+        seed: int = 0,
+        folder: Path | Folders | None = None,
+        callbacks: Sequence[Callback] = (),
+        network: NetworkFactory | None = None,
+        stages: Stages = no_stages,
+    ) -> TransitionModel:
+        """The trained model, or what the folder has of it.
 
-        It is called with `holdout`, the held-out episodes; `seed`; `folder`, where checkpoints go, or None;
-        and `stages`, a context manager to put around each part.
+        `stages` is called with the name of each part, and gives a context to train it in.
         """
-        raise NotImplementedError
 
     @staticmethod
     def reference(model: Any) -> str:
@@ -148,7 +162,7 @@ class TransitionModel(eqx.Module):
     def apart(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
     ) -> Float[Array, ""]:
-        """The largest distance between two members' predictions, for one (s, a); 0 for a single member."""
+        """The largest distance between two members' predictions, for one (s, a); near 0 for one member."""
         return farthest(self.means(obs, action, key=key))
 
     def samples(

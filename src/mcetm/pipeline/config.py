@@ -8,13 +8,13 @@ from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SkipValidation
+from pydantic import Field, SkipValidation, ValidationError
 
 from mcetm.agents import ALGORITHMS, Algorithm, EvaluationSettings
-from mcetm.dynamics import MODELS, ModelSettings, WorldSettings
+from mcetm.dynamics import MODELS, ModelSettings, TransitionModel, WorldSettings
 from mcetm.errors import UserError
-from mcetm.settings import Fraction, from_plain, settings, to_plain
-from mcetm.tasks.own import named_class
+from mcetm.settings import Fraction, explain, from_plain, settings, to_plain
+from mcetm.tasks.own import UnnamedModuleError, named_class
 from mcetm.tasks.registry import suggestion
 
 FORMAT = 2
@@ -26,7 +26,7 @@ class Baseline:
 
     label: str
     """How the table calls it."""
-    algorithm: SkipValidation[Algorithm]
+    algorithm: Annotated[Algorithm, SkipValidation]
     """Its settings."""
     part: str | None = None
     """The part of the run's model that it imagines with; None is the model itself."""
@@ -54,11 +54,11 @@ class TrainConfig:
     """Share of episodes that are held out."""
     models_from: str | None = None
     """Folder of an earlier run whose models are used."""
-    model: SkipValidation[Any] = None
+    model: Annotated[Any, SkipValidation] = None
     """The transition model; None for an algorithm that needs none."""
     world: WorldSettings = field(default_factory=WorldSettings)
     """Reward, termination and trust region around the model."""
-    algorithm: SkipValidation[Algorithm]
+    algorithm: Annotated[Algorithm, SkipValidation]
     """How the policy is learned."""
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
     """How policies are evaluated."""
@@ -83,7 +83,26 @@ def config_of(plain: Mapping[str, Any], *, trusted: str | None = None) -> TrainC
         )
         for i, other in enumerate(others)
     )
-    return from_plain(TrainConfig, content)
+    config = from_plain(TrainConfig, content)
+    _check(config)
+    return config
+
+
+def _check(config: TrainConfig) -> None:
+    """Refuse what could only fail later."""
+    algorithm, model = config.algorithm, config.model
+    if algorithm.model_based and model is None:
+        raise UserError(f"The setting 'model' is missing: {algorithm.label} learns in a model of the world.")
+    if algorithm.needs_energy and not model.has_energy:
+        raise UserError(
+            f"{algorithm.label} needs a model with energies, such as standard-etm, and "
+            f"'{ModelSettings.reference(model)}' has none."
+        )
+    if algorithm.needs_density and not model.has_density:
+        raise UserError(
+            f"{algorithm.label} trains the likelihood of its model, so it needs the Gaussian ensemble, and not "
+            f"'{ModelSettings.reference(model)}'."
+        )
 
 
 def model_of(plain: Any, place: str = "model", *, trusted: str | None = None) -> Any:
@@ -91,8 +110,18 @@ def model_of(plain: Any, place: str = "model", *, trusted: str | None = None) ->
     name = _name(plain, place)
     own = ":" in name
     kind = named_class(name, trusted) if own else _by_name(MODELS, name, "model")
-    content = {key: value for key, value in plain.items() if not (own and key == "name")}
-    return kind(**content) if own else from_plain(kind, content, place)
+    return _own_model(kind, name, plain, place) if own else from_plain(kind, plain, place)
+
+
+def _own_model(kind: type, name: str, plain: Mapping[str, Any], place: str) -> Any:
+    if not issubclass(kind, ModelSettings | TransitionModel):
+        raise UserError(f"'{name}' is neither a TransitionModel nor the settings of one.")
+    try:
+        return kind(**{key: value for key, value in plain.items() if key != "name"})
+    except ValidationError as error:
+        raise UserError(explain(error, kind, place)) from None
+    except (TypeError, ValueError) as error:
+        raise UserError(f"'{name}' cannot be made with these settings: {error}.") from None
 
 
 def algorithm_of(plain: Any, place: str = "algorithm") -> Algorithm:
@@ -155,6 +184,8 @@ def read_config(path: Path) -> TrainConfig:
         )
     try:
         return config_of(content, trusted=str(path))
+    except UnnamedModuleError:
+        raise
     except UserError as error:
         raise UserError(f"{path} is not the configuration of a run: {error}") from None
 

@@ -190,7 +190,7 @@ def train_loop(
                 written = keeper.note(line)
                 advance(length, note=_note(written, watch))
                 for callback in callbacks:  # each hears of every chunk, whatever another says
-                    enough |= callback(written) is True
+                    enough |= bool(callback(written))
                 keeper.save_in_time(job, done, noted)
         except KeyboardInterrupt:
             keeper.save(job, done, noted)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mcetm.dynamics import fused
-from mcetm.pipeline import ModelsConfig
 from mcetm_experiments.bench.subjects import OBS
+from mcetm_experiments.shared.models import ModelsConfig
 
 PLAIN, FUSED = "plain JAX", "fused sampler"
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 import jax
 
 from mcetm.dynamics import STANDARD, fit_energy
-from mcetm.pipeline import ModelsConfig, make_config
+from mcetm.pipeline import make_config
 from mcetm_experiments.bench.backends import backends, using
 from mcetm_experiments.bench.clock import from_history
 from mcetm_experiments.bench.eager import Eager, why_no_torch
 from mcetm_experiments.bench.sheet import Measured, Sheet
 from mcetm_experiments.bench.subjects import autoencoder, random_log
+from mcetm_experiments.shared.models import ModelsConfig
 
 _EPOCHS, _TRANSITIONS = 100, 1_000_000
 _CHUNKS = 4
@@ -23,7 +24,7 @@ def run_energies(sheet: Sheet) -> None:
 
     All five members, and of MC-ETM one alone.
     """
-    paper = make_config("paper-empo", dataset="halfcheetah-medium").models
+    paper = ModelsConfig.of(make_config("paper-empo", dataset="halfcheetah-medium"))
     standard = replace(paper, energy=replace(STANDARD, count=16))  # as EMPO has it
     missing = why_no_torch()
     for models, members in ((paper, paper.energy.members), (standard, STANDARD.members), (paper, 1)):

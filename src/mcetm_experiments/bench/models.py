@@ -17,7 +17,6 @@ from mcetm.data import Statistics, Transitions
 from mcetm.dynamics import (
     STANDARD,
     Diffusion,
-    DiffusionConfig,
     DiffusionEnsemble,
     InferenceConfig,
     Langevin,
@@ -28,6 +27,7 @@ from mcetm_experiments.bench.clock import clock, compile_for
 from mcetm_experiments.bench.sampling import COUNT, draw_samples
 from mcetm_experiments.bench.sheet import Measured, Sheet
 from mcetm_experiments.bench.subjects import energies, gaussians, random_log
+from mcetm_experiments.shared.models import FULL_DIFFUSION, FULL_GAUSSIAN, ModelsConfig
 
 _MEMBERS = 5
 
@@ -58,24 +58,24 @@ def run_models(sheet: Sheet) -> None:
 
 
 def _diffusion(log: Transitions) -> DiffusionEnsemble:
-    config, statistics = DiffusionConfig(members=_MEMBERS), Statistics.of(log)
+    config, statistics = replace(FULL_DIFFUSION, members=_MEMBERS), Statistics.of(log)
     keys = jax.random.split(jax.random.key(5), config.members)
     return DiffusionEnsemble(eqx.filter_vmap(lambda key: Diffusion(config, statistics, key=key))(keys))
 
 
 def _standard(log: Transitions) -> TransitionModel:
     """As many steps as MC-ETM's two stages together, all of them in state space."""
-    models = make_config("paper-empo", dataset="halfcheetah-medium").models
+    models = ModelsConfig.of(make_config("paper-empo", dataset="halfcheetah-medium"))
     inference = InferenceConfig(latent=None, ambient=Langevin(steps=60, noise=0.1))
     return energies(replace(models, energy=STANDARD, inference=inference), log)
 
 
 def _preset(name: str) -> Callable[[Transitions], TransitionModel]:
-    return lambda log: energies(make_config(name, dataset="halfcheetah-medium").models, log)
+    return lambda log: energies(ModelsConfig.of(make_config(name, dataset="halfcheetah-medium")), log)
 
 
 MODELS: dict[str, Callable[[Transitions], TransitionModel]] = {
-    "Gaussian ensemble": lambda log: gaussians(make_config("paper-empo").models, log),
+    "Gaussian ensemble": lambda log: gaussians(FULL_GAUSSIAN, log),
     "MC-ETM, 30 latent + 30 ambient steps": _preset("paper-empo"),
     "standard ETM, 60 ambient steps": _standard,
     "MC-ETM in preset fast, 10 steps from the anchor": _preset("fast"),

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from mcetm.agents import RolloutConfig
 from mcetm.dynamics import Samples, TransitionModel
 from mcetm.pipeline import make_config
 from mcetm_experiments.bench.backends import FUSED, PLAIN, backends, using
@@ -18,16 +17,19 @@ from mcetm_experiments.bench.clock import clock, compile_for
 from mcetm_experiments.bench.eager import Eager, why_no_torch
 from mcetm_experiments.bench.sheet import Measured, Sheet
 from mcetm_experiments.bench.subjects import ACTION, OBS, energies, random_log
+from mcetm_experiments.shared.models import ModelsConfig
 
 COUNT = 10
 """N, samples of each member."""
+_PARALLEL = 10_000
+"""States at once, as in rollouts."""
 
 
 def draw_samples(model: TransitionModel, obs: Array, action: Array, *, key: PRNGKeyArray) -> Samples:
     """As rollouts do it: so many states at once, the rest after them."""
     keys = jax.random.split(key, len(obs))
-    draw = lambda row: model.samples(row[0], row[1], COUNT, key=row[2])  # noqa: E731
-    return jax.lax.map(draw, (obs, action, keys), batch_size=min(len(obs), RolloutConfig().parallel))
+    draw = lambda row: model.draw(row[0], row[1], COUNT, key=row[2])  # noqa: E731
+    return jax.lax.map(draw, (obs, action, keys), batch_size=min(len(obs), _PARALLEL))
 
 
 def _as(backend: str) -> Callable[..., Samples]:
@@ -45,7 +47,7 @@ becomes a row, the fused sampler where it serves."""
 
 def run_sampling(sheet: Sheet) -> None:
     """The paper's energies and chains (30 latent and 30 ambient steps), for a minibatch and for rollouts."""
-    config = make_config("paper-empo", dataset="halfcheetah-medium").models
+    config = ModelsConfig.of(make_config("paper-empo", dataset="halfcheetah-medium"))
     members = config.energy.members
     ceiling = matrix_ceiling(sheet)
     flop = _flop(config.energy.width, config.energy.depth)

@@ -17,17 +17,21 @@ from mcetm.dynamics import (
     Autoencoder,
     EnergyEnsemble,
     Gaussian,
+    GaussianConfig,
     GaussianEnsemble,
     InferenceConfig,
     PlainEnergy,
     Space,
     Threshold,
+    TransitionModel,
+    TrustRegion,
+    World,
 )
-from mcetm.dynamics.reward import Head
+from mcetm.dynamics.reward import Head, TerminationRule
 from mcetm.nn import MLP, InputScaling, Scaling, take_members
-from mcetm.pipeline import ModelsConfig
-from mcetm.pipeline.models import Models
+from mcetm.pipeline import TrainConfig
 from mcetm.tasks import get_task
+from mcetm_experiments.shared.models import ModelsConfig
 
 OBS, ACTION = 17, 6
 
@@ -49,12 +53,12 @@ def autoencoder(config: ModelsConfig, log: Transitions) -> Autoencoder:
     return Autoencoder(config.autoencoder, Scaling.of(Statistics.of(log).obs), key=jax.random.key(1))
 
 
-def gaussians(config: ModelsConfig, log: Transitions) -> GaussianEnsemble:
+def gaussians(config: GaussianConfig, log: Transitions) -> GaussianEnsemble:
     """An untrained ensemble, its first members the elites."""
     statistics = Statistics.of(log)
-    keys = jax.random.split(jax.random.key(2), config.gaussian.members)
-    make = eqx.filter_vmap(lambda key: Gaussian(config.gaussian, statistics, key=key))
-    return GaussianEnsemble(eqx.filter_jit(make)(keys), jnp.arange(config.gaussian.elites))
+    keys = jax.random.split(jax.random.key(2), config.members)
+    make = eqx.filter_vmap(lambda key: Gaussian(config, statistics, key=key))
+    return GaussianEnsemble(eqx.filter_jit(make)(keys), jnp.arange(config.elites))
 
 
 def energies(config: ModelsConfig, log: Transitions) -> EnergyEnsemble:
@@ -65,7 +69,10 @@ def energies(config: ModelsConfig, log: Transitions) -> EnergyEnsemble:
 
 def _energies(config: ModelsConfig, log: Transitions) -> EnergyEnsemble:
     energy, statistics, space = config.energy, Statistics.of(log), Space.of(log, config.energy.variable)
-    regressor, keys = gaussians(config, log), jax.random.split(jax.random.key(3), config.energy.members)
+    regressor, keys = (
+        gaussians(config.gaussian, log),
+        jax.random.split(jax.random.key(3), config.energy.members),
+    )
     if energy.kind == "anchored":
         anchors = take_members(regressor.members, regressor.elites[jnp.arange(energy.members)])
         members = eqx.filter_vmap(
@@ -82,20 +89,21 @@ def _energies(config: ModelsConfig, log: Transitions) -> EnergyEnsemble:
     return EnergyEnsemble(members, space, regressor, manifold, inference)
 
 
-def models(config: ModelsConfig, log: Transitions) -> Models:
-    """Everything that stands for the world; its threshold distrusts nothing, and no rollout is cut short."""
-    statistics, energy = Statistics.of(log), energies(config, log)
-    network = MLP(2 * OBS + ACTION, 1, width=config.reward.width, depth=2, key=jax.random.key(4))
+def world(config: TrainConfig, log: Transitions) -> World:
+    """An untrained world; its limits distrust nothing, and no rollout is cut short."""
+    statistics = Statistics.of(log)
+    network = MLP(2 * OBS + ACTION, 1, width=config.world.reward.width, depth=2, key=jax.random.key(4))
     reward = Head(
         network,
         InputScaling.of(statistics.obs, statistics.action),
         Scaling(jnp.full(1, 5.0), jnp.ones(1)),
     )
-    return Models(
-        gaussians(config, log),
-        reward,
-        get_task("halfcheetah").termination,
-        energy.autoencoder,
-        energy,
-        Threshold(jnp.full(config.energy.members, 1e9)),
-    )
+    rule = get_task("halfcheetah").termination
+    termination = None if rule is None else TerminationRule(rule)
+    model: TransitionModel
+    if not config.model.has_energy:
+        model = gaussians(config.model, log)
+        return World(model, reward, termination, TrustRegion(jnp.asarray(1e9)))
+    model = energies(ModelsConfig.of(config), log)
+    trust = TrustRegion(jnp.asarray(1e9), Threshold(jnp.full(config.model.members, 1e9)))
+    return World(model, reward, termination, trust)

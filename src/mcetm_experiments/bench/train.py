@@ -19,7 +19,7 @@ from mcetm_experiments.bench.sheet import Measured, Sheet
 
 def run_train(sheet: Sheet) -> None:
     """Preset `quick` on the embedded dataset, in processes of its own; at full size with its comparisons."""
-    command = ["train", "--preset", "quick", *([] if sheet.full else ["--set", "compare=false"])]
+    command = ["train", "--preset", "quick", *([] if sheet.full else ["--set", "baselines=[]"])]
     with TemporaryDirectory() as scratch:
         for variant in ("first start", "second start, programs kept"):
             folder = Path(scratch) / variant.split()[0]

@@ -22,9 +22,6 @@ from mcetm.dynamics import (
     ANCHORED,
     PAPER_EMPO,
     STANDARD,
-    AutoencoderConfig,
-    DiffusionConfig,
-    GaussianConfig,
     Langevin,
 )
 from mcetm.files import find_file, write_json
@@ -34,6 +31,7 @@ from mcetm_experiments.contact.figures import draw_contact
 from mcetm_experiments.contact.settings import ContactStudy
 from mcetm_experiments.shared.baselines import BaselinesConfig, scaled_down, train_baselines
 from mcetm_experiments.shared.keeping import kept
+from mcetm_experiments.shared.models import FULL_AUTOENCODER, FULL_DIFFUSION, FULL_GAUSSIAN
 from mcetm_experiments.shared.openloop import Windows, open_loop
 
 WIDTH = 2.0
@@ -67,11 +65,15 @@ _STANDARD = replace(STANDARD, variable="change")
 def _fast() -> BaselinesConfig:
     config = BaselinesConfig(
         # So few rows are soon learned by heart: the hold-out says when to stop.
-        gaussian=GaussianConfig(
-            steps=10_000, batch_size=512, early_stopping=EarlyStopping(patience=8), validate_every=250
+        gaussian=replace(
+            FULL_GAUSSIAN,
+            steps=10_000,
+            batch_size=512,
+            early_stopping=EarlyStopping(patience=8),
+            validate_every=250,
         ),
-        autoencoder=AutoencoderConfig(latent_dim=10, width=128, steps=10_000),
-        diffusion=DiffusionConfig(steps=20_000),
+        autoencoder=replace(FULL_AUTOENCODER, latent_dim=10, width=128, steps=10_000),
+        diffusion=replace(FULL_DIFFUSION, steps=20_000),
         standard=_STANDARD,
         plain=PAPER_EMPO,
         anchored=ANCHORED,
@@ -88,9 +90,9 @@ def _fast() -> BaselinesConfig:
 def _quick() -> BaselinesConfig:
     short = Langevin(steps=6)
     config = BaselinesConfig(
-        gaussian=GaussianConfig(members=3, elites=3, width=100, depth=3, steps=3000, batch_size=256),
-        autoencoder=AutoencoderConfig(latent_dim=10, steps=3000, batch_size=256),
-        diffusion=DiffusionConfig(width=100, depth=3, steps=4000, batch_size=256),
+        gaussian=replace(FULL_GAUSSIAN, members=3, elites=3, width=100, depth=3, steps=3000, batch_size=256),
+        autoencoder=replace(FULL_AUTOENCODER, latent_dim=10, steps=3000, batch_size=256),
+        diffusion=replace(FULL_DIFFUSION, width=100, depth=3, steps=4000, batch_size=256),
         standard=replace(_STANDARD, ambient=Langevin(steps=12)),
         plain=replace(PAPER_EMPO, latent=short, ambient=short),
         anchored=ANCHORED,

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,10 +18,7 @@ from mcetm.dynamics import (
     ANCHORED,
     PAPER_EMPO,
     STANDARD,
-    AutoencoderConfig,
-    DiffusionConfig,
     EnergyConfig,
-    GaussianConfig,
     InferenceConfig,
     Langevin,
 )
@@ -40,6 +36,7 @@ from mcetm_experiments.shared.discontinuous import (
     uniform_grid,
 )
 from mcetm_experiments.shared.keeping import kept
+from mcetm_experiments.shared.models import FULL_AUTOENCODER, FULL_DIFFUSION, FULL_GAUSSIAN
 from mcetm_experiments.shared.summary import over_seeds
 
 Predict = Callable[[Array, Array, PRNGKeyArray], Float[Array, "seeds obs"]]
@@ -86,8 +83,8 @@ def _baselines(
 
     An energy is as deep as a regressor below s', and has two layers above.
     """
-    regressor = GaussianConfig(
-        width=width, depth=depth, activation="relu", learning_rate=rate, batch_size=batch_size
+    regressor = replace(
+        FULL_GAUSSIAN, width=width, depth=depth, activation="relu", learning_rate=rate, batch_size=batch_size
     )
 
     def energy(base: EnergyConfig, name: str, **changes: Any) -> EnergyConfig:
@@ -103,8 +100,9 @@ def _baselines(
         gaussian=replace(regressor, steps=steps["gaussian"]),
         mlp=replace(regressor, squared=True, steps=steps["mlp"]),
         brief=replace(regressor, squared=True, steps=steps["standard"]),
-        autoencoder=AutoencoderConfig(latent_dim=1, width=32, depth=2, steps=1000, batch_size=256),
-        diffusion=DiffusionConfig(
+        autoencoder=replace(FULL_AUTOENCODER, latent_dim=1, width=32, depth=2, steps=1000, batch_size=256),
+        diffusion=replace(
+            FULL_DIFFUSION,
             width=width,
             depth=depth,
             activation="relu",
@@ -215,7 +213,7 @@ def _measure(trained: Trained, attribute: str, config: DidacticConfig, seed: int
         "error": np.abs(point - ground_truth).mean(axis=0),
     }
     if attribute not in ("mlp", "brief"):  # their spread means nothing
-        draw = lambda o, a, k: trained.model.samples(o, a, 1, key=k).next_obs[:, 0]  # noqa: E731
+        draw = lambda o, a, k: trained.model.draw(o, a, 1, key=k).next_obs[:, 0]  # noqa: E731
         sampled, _ = _on_grid(draw, state, action, keys[1])
         result["sampled"] = _errors(sampled, ground_truth, state, action)
     return result
@@ -223,11 +221,9 @@ def _measure(trained: Trained, attribute: str, config: DidacticConfig, seed: int
 
 def _point(model: Any, starts: int) -> Predict:
     """How each member of a model predicts one next state."""
-    if hasattr(model, "lowest"):
+    if model.has_energy:
         return lambda o, a, k: model.lowest(o, a, starts, key=k)
-    if hasattr(model, "elites"):
-        return lambda o, a, k: model.predict(o, a)[0]
-    return lambda o, a, k: eqx.filter_vmap(lambda member: member.predict(o, a))(model.members)
+    return lambda o, a, k: model.means(o, a, key=k)
 
 
 def _on_grid(

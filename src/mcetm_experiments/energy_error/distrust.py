@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.agents import spread_penalty
 from mcetm.data import Statistics, Transitions
-from mcetm.dynamics import Disagreement, EnergyEnsemble, GaussianEnsemble, Samples, Threshold
+from mcetm.dynamics import EnergyEnsemble, GaussianEnsemble, Samples, Threshold
 from mcetm.nn import InputScaling
 from mcetm_experiments.shared.batched import in_batches
 
@@ -93,14 +93,15 @@ class Subject(eqx.Module):
     ) -> dict[str, dict[str, Any]]:
         """Scores, errors and truncations ν of one (s, a), whose next state is the ground truth."""
         energy_key, point_key, gaussian_key, value_key, chance_key = jax.random.split(key, 5)
-        drawn = self.energy.samples(obs, action, self.count, key=energy_key)
-        imagined = self.regressor.samples(obs, action, self.count, key=gaussian_key)
+        drawn = self.energy.draw(obs, action, self.count, key=energy_key)
+        imagined = self.regressor.draw(obs, action, self.count, key=gaussian_key)
         level = self.threshold.level(self.energy, obs, action)
         zero = level + self.threshold.values
         lowest, terminal = (
             find(obs, action, key=point_key) - zero for find in (self.energy.minimum, self.energy.terminal)
         )
-        means, stds = self.regressor.predict(obs, action)
+        means, stds = self.regressor.of_members(obs, action)
+        spreads = self.regressor.spreads(obs, action, key=gaussian_key)
         away = self.neighbours - self.inputs.pair(obs, action)
         scores = {
             "MC-ETM energy": lowest.mean(),
@@ -112,14 +113,14 @@ class Subject(eqx.Module):
             "Gaussian total spread": jnp.sqrt(
                 (((stds**2).mean(axis=0) + means.var(axis=0, ddof=1)) / self.change**2).mean()
             ),
-            "ensemble disagreement": Disagreement(self.regressor).apart(obs, action),
-            "max-aleatoric (MOPO)": jnp.linalg.norm(self.regressor.spread(obs, action), axis=-1).max(),
+            "ensemble disagreement": self.regressor.apart(obs, action, key=gaussian_key),
+            "max-aleatoric (MOPO)": jnp.linalg.norm(spreads, axis=-1).max(),
             "Q-dispersion (MOBILE)": self._value_spread(imagined, key=value_key),
             # Differences, not products: these lose the small distances to rounding.
             "nearest neighbour": jnp.sqrt((away**2).sum(axis=-1).min()),
             "random": jax.random.uniform(chance_key),
         }
-        if drawn.energy.shape[0] == 1:
+        if self.energy.num_members == 1:
             scores = {name: score for name, score in scores.items() if name not in SPREADS}
         return {
             "scores": scores,
@@ -135,7 +136,7 @@ class Subject(eqx.Module):
 
     def _value_spread(self, drawn: Samples, *, key: PRNGKeyArray) -> Float[Array, ""]:
         """Spread over members of what their samples are worth."""
-        keys = jax.random.split(key, drawn.energy.shape)
+        keys = jax.random.split(key, drawn.next_obs.shape[:2])
         worth = jax.vmap(jax.vmap(lambda s, k: self.valuer.next_value(s, key=k)))(drawn.next_obs, keys)
         return spread_penalty(worth.mean(axis=1))
 

@@ -20,11 +20,11 @@ from jaxtyping import Array, PRNGKeyArray
 from mcetm import UserError
 from mcetm.console import progress
 from mcetm.data import Transitions
-from mcetm.dynamics import REFINE, EnergyEnsemble, InferenceConfig, calibrate, fit_support
+from mcetm.dynamics import MODELS, REFINE, EnergyEnsemble, InferenceConfig, calibrate, fit_support
 from mcetm.envs import collect_recipe, load_dataset
 from mcetm.files import write_json
 from mcetm.nn import take_members
-from mcetm.pipeline import Finished, describe_environment, read_finished, seeds_of
+from mcetm.pipeline import Finished, describe_environment, plain_of, read_finished, seeds_of
 from mcetm.tasks import RECIPES, Task, get_task
 from mcetm_experiments.energy_error.distrust import SCORES, Subject, look_at
 from mcetm_experiments.energy_error.figures import draw_ladder, draw_scores
@@ -42,6 +42,7 @@ from mcetm_experiments.energy_error.value import evaluate_behaviour
 from mcetm_experiments.shared.baselines import Baselines, BaselinesConfig, clocked, prolonged
 from mcetm_experiments.shared.keeping import kept
 from mcetm_experiments.shared.locomotion import LEVELS, TASKS
+from mcetm_experiments.shared.models import ModelsConfig
 from mcetm_experiments.shared.summary import over_seeds
 
 
@@ -230,28 +231,37 @@ def _job_of_run(folder: Path, make: Callable[[str], EnergyErrorConfig]) -> _Job:
             f"{folder} was trained on {run.config.dataset}; the energy-error study needs hopper, walker2d or "
             "halfcheetah with the simulator's states (qpos and qvel) in the data."
         )
+    if type(run.config.model) not in MODELS:
+        raise UserError(
+            f"{folder} has a model of your own; the energy-error study looks at those of the library."
+        )
     dataset = run.config.dataset.removesuffix("-v2")
     dataset = dataset if dataset in RECIPES else Path(dataset).stem
-    config = replace(make(dataset), models=run.config.models, samples=run.config.policy.samples)
+    algorithm: Any = run.config.algorithm
+    config = replace(make(dataset), models=ModelsConfig.of(run.config), samples=algorithm.samples)
     setting = {
         "config": {**asdict(config), "seeds": None},
-        "run": asdict(run.config),
+        "run": plain_of(run.config),
         "data": [run.train.checksum, run.holdout.checksum],
     }
     return _Job(dataset, run.task, config, setting, seeds_of(run.config), _parts_of(run, config))
 
 
 def _parts_of(run: Finished, config: EnergyErrorConfig) -> Callable[[int], _Parts]:
+    model: Any = run.models.world.model
+    trust = run.models.world.trust
+    assert trust is not None  # noqa: S101 (a run calibrates one)
+
     def parts(s: int) -> _Parts:
         known, test = run.holdout.split(0.5, seed=s)
         subject = Subject.of(
             run.train,
             config.neighbours,
             seed=s,
-            energy=run.models.energy,
-            threshold=run.models.threshold,
-            regressor=run.models.regressor,
-            valuer=take_members(run.learners, s - run.config.seed),
+            energy=model,
+            threshold=trust.next_state,
+            regressor=model.regressor,
+            valuer=take_members(run.agent.learner, s - run.config.seed),
             count=config.samples,
         )
         return _Parts(run.train, known, test, subject)

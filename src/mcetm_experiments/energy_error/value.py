@@ -15,17 +15,19 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.agents import BCConfig, Critics, Minibatch, bellman_target, fit_bc, follow, make_critics, teach
+from mcetm.agents import BC, Critics, Minibatch, bellman_target, fit_bc, follow, make_critics, teach
 from mcetm.data import Statistics, Transitions
 from mcetm.nn import Actor, InputScaling, take_members
-from mcetm.training import Batch, Metrics, begin, fit
+from mcetm.training import Batch, Metrics, begin, train_loop
 
 
 @dataclass(frozen=True)
 class ValueConfig:
     """Cloning and evaluation; sizes are the agents'."""
 
-    cloning: BCConfig = field(default_factory=lambda: BCConfig(steps=30_000))
+    cloning: BC = field(
+        default_factory=lambda: BC(width=256, depth=2, batch_size=256, learning_rate=3e-4, steps=30_000)
+    )
     """How the behaviour is cloned."""
     width: int = 256
     """Units of each hidden layer of a critic."""

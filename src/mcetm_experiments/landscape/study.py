@@ -23,13 +23,11 @@ from mcetm.dynamics import (
     PAPER_EMPO,
     REFINE,
     STANDARD,
-    AutoencoderConfig,
     Energy,
     EnergyConfig,
     EnergyEnsemble,
-    GaussianConfig,
+    EnergyModel,
     InferenceConfig,
-    Judge,
     Langevin,
     reconstruction,
 )
@@ -42,6 +40,7 @@ from mcetm_experiments.landscape.settings import LandscapeStudy
 from mcetm_experiments.shared.baselines import Baselines, BaselinesConfig, Trained, seeded
 from mcetm_experiments.shared.discontinuous import NOISE, as_log, didactic_function
 from mcetm_experiments.shared.keeping import kept
+from mcetm_experiments.shared.models import FULL_AUTOENCODER, FULL_GAUSSIAN
 from mcetm_experiments.shared.summary import over_seeds
 
 MODELS = {"standard ETM": "standard", "MC-ETM": "plain", "anchored ETM": "anchored"}
@@ -96,7 +95,8 @@ def _baselines(
     plain = {"variable": "next_obs", "trunk": 3, "depth": 2}
     last = Langevin(steps=20, noise=0.1)
     return BaselinesConfig(
-        gaussian=GaussianConfig(
+        gaussian=replace(
+            FULL_GAUSSIAN,
             width=width,
             depth=3,
             activation="relu",
@@ -104,7 +104,7 @@ def _baselines(
             batch_size=2 * batch_size,
             steps=steps["gaussian"],
         ),
-        autoencoder=AutoencoderConfig(latent_dim=2, steps=steps["autoencoder"], batch_size=256),
+        autoencoder=replace(FULL_AUTOENCODER, latent_dim=2, steps=steps["autoencoder"], batch_size=256),
         standard=energy(STANDARD, "standard", **plain),
         plain=energy(PAPER_EMPO, "plain", **plain),
         anchored=energy(ANCHORED, "anchored", depth=3),
@@ -175,13 +175,13 @@ class Probes(eqx.Module):
 
 
 @eqx.filter_jit
-def _energies(model: Judge, probes: Probes, moves: Float[Array, "moves probes obs"]) -> Array:
+def _energies(model: EnergyModel, probes: Probes, moves: Float[Array, "moves probes obs"]) -> Array:
     """E at the ground truth moved in every direction, for each probe and member."""
-    at = jax.vmap(model.energy)
+    at = jax.vmap(model.energies)
     return jax.lax.map(lambda move: at(probes.obs, probes.action, probes.ground_truth + move), moves)
 
 
-def barriers(model: Judge, probes: Probes) -> dict[str, Float[np.ndarray, "distances members"]]:
+def barriers(model: EnergyModel, probes: Probes) -> dict[str, Float[np.ndarray, "distances members"]]:
     """What the energy makes of small steps off the ground truth, for every distance and member.
 
     `normal` and `tangent` are gaps E(s' + d v) − E(s'), means over both signs of v; `pairs` is the share of
@@ -231,7 +231,7 @@ def drift(
     return np.asarray(all_chains(model.members, keys)).mean(axis=0).T
 
 
-def slices(model: Judge, probes: Probes, resolution: int) -> Float[np.ndarray, "probes normal tangent"]:
+def slices(model: EnergyModel, probes: Probes, resolution: int) -> Float[np.ndarray, "probes normal tangent"]:
     """The first member's energy on the plane of tangent and normal, above that of the ground truth."""
     ticks = slice_ticks(resolution)
     off, along = (part.ravel()[:, None, None] for part in np.meshgrid(ticks, ticks, indexing="ij"))
@@ -361,7 +361,7 @@ def _predictions(
 def _parts(baselines: Baselines, probes: Probes, holdout: Transitions) -> dict[str, Any]:
     """What the regressor and the autoencoder, on which the energies stand, achieve."""
     regressor, autoencoder = baselines.gaussian, baselines.autoencoder
-    mean = jax.vmap(lambda o, a: regressor.model.predict(o, a)[0])(probes.obs, probes.action)
+    mean = jax.vmap(lambda o, a: regressor.model.of_members(o, a)[0])(probes.obs, probes.action)
     error = jnp.linalg.norm(mean - probes.ground_truth[:, None], axis=-1)
     return {
         "regressor": {"seconds": regressor.seconds, "error": float(error.mean())},

@@ -25,18 +25,18 @@ from mcetm.dynamics import (
     STANDARD,
     AutoencoderConfig,
     DiffusionConfig,
-    DiffusionEnsemble,
     EnergyConfig,
     EnergyEnsemble,
     GaussianConfig,
-    GaussianEnsemble,
     InferenceConfig,
+    TransitionModel,
     fit_autoencoder,
     fit_diffusion,
     fit_energy,
     fit_gaussian,
 )
-from mcetm.nn import member_count, take_members
+from mcetm.nn import take_members
+from mcetm_experiments.shared.models import FULL_AUTOENCODER, FULL_DIFFUSION, FULL_GAUSSIAN, FULL_MLP
 
 Draw = Callable[[Float[Array, " obs"], Float[Array, " action"], PRNGKeyArray], Float[Array, " obs"]]
 
@@ -50,15 +50,15 @@ def prolonged(config: GaussianConfig, factor: float) -> GaussianConfig:
 class BaselinesConfig:
     """The settings of every model of a comparison."""
 
-    gaussian: GaussianConfig = field(default_factory=GaussianConfig)
+    gaussian: GaussianConfig = FULL_GAUSSIAN
     """The Gaussian ensemble, which is also where chains start and what anchors stand on."""
     longer: float = 3.0
     """Steps of the longer ensemble in those of the regressor."""
-    mlp: GaussianConfig = field(default_factory=lambda: GaussianConfig(squared=True))
+    mlp: GaussianConfig = FULL_MLP
     """The plain MLP, for studies that ask for it."""
-    brief: GaussianConfig = field(default_factory=lambda: GaussianConfig(squared=True))
+    brief: GaussianConfig = FULL_MLP
     """The plain MLP once more, with a shorter training."""
-    autoencoder: AutoencoderConfig = field(default_factory=AutoencoderConfig)
+    autoencoder: AutoencoderConfig = FULL_AUTOENCODER
     """The manifold of next states."""
     standard: EnergyConfig = STANDARD
     """Standard ETM."""
@@ -66,7 +66,7 @@ class BaselinesConfig:
     """MC-ETM as the paper has it."""
     anchored: EnergyConfig = ANCHORED
     """MC-ETM with an anchor."""
-    diffusion: DiffusionConfig = field(default_factory=DiffusionConfig)
+    diffusion: DiffusionConfig = FULL_DIFFUSION
     """Conditional diffusion."""
     standard_inference: InferenceConfig = field(default_factory=lambda: InferenceConfig(latent=None))
     """How standard ETM's next states are drawn."""
@@ -236,6 +236,8 @@ class Baseline:
     """Low-energy selection with so many samples of every member, for models that have energies."""
 
 
+_REGRESSORS = ("mlp", "brief", "gaussian", "longer")
+"""Models whose elites predict."""
 NAMES = {
     "mlp": "MLP",
     "gaussian": "Gaussian ensemble",
@@ -265,36 +267,26 @@ def baseline(baselines: Baselines, kind: str) -> Baseline:
         NAMES[kind],
         point(model),
         eqx.Partial(_sample, model),
-        tuple(point(one) for one in _alone(model)),
+        tuple(point(one) for one in _alone(kind, model)),
         trained.seconds,
-        functools.partial(_lowest, model) if isinstance(model, EnergyEnsemble) else None,
+        functools.partial(_lowest, model) if model.has_energy else None,
     )
 
 
-def point(model: Any) -> Draw:
+def point(model: TransitionModel) -> Draw:
     """A model's point prediction.
 
     The model is an argument and not a constant, so that models of one shape share compiled programs.
     """
-    if isinstance(model, GaussianEnsemble):
-        return eqx.Partial(_mean, model)
-    return eqx.Partial(_settle if isinstance(model, EnergyEnsemble) else _denoise, model)
+    return eqx.Partial(_predict, model)
 
 
 def _lowest(model: EnergyEnsemble, count: int) -> Draw:
     return eqx.Partial(_select, model, count)
 
 
-def _mean(model: GaussianEnsemble, obs: Array, action: Array, key: PRNGKeyArray) -> Array:
-    return model.predict(obs, action)[0].mean(axis=0)
-
-
-def _settle(model: EnergyEnsemble, obs: Array, action: Array, key: PRNGKeyArray) -> Array:
+def _predict(model: TransitionModel, obs: Array, action: Array, key: PRNGKeyArray) -> Array:
     return model.predict(obs, action, key=key)
-
-
-def _denoise(model: DiffusionEnsemble, obs: Array, action: Array, key: PRNGKeyArray) -> Array:
-    return model.predict(obs, action)
 
 
 def _select(model: EnergyEnsemble, count: int, obs: Array, action: Array, key: PRNGKeyArray) -> Array:
@@ -305,11 +297,11 @@ def _sample(model: Any, obs: Array, action: Array, key: PRNGKeyArray) -> Array:
     return model.sample(obs, action, key=key)
 
 
-def _alone(model: Any) -> list[Any]:
+def _alone(kind: str, model: Any) -> list[Any]:
     """Ensembles of one member each; of a regressor those of its elites."""
-    if isinstance(model, GaussianEnsemble):
-        return [replace(model, elites=model.elites[i : i + 1]) for i in range(len(model.elites))]
-    chosen = (jnp.arange(i, i + 1) for i in range(member_count(model.members)))
+    if kind in _REGRESSORS:
+        return [replace(model, elites=model.elites[i : i + 1]) for i in range(model.num_members)]
+    chosen = (jnp.arange(i, i + 1) for i in range(model.num_members))
     return [replace(model, members=take_members(model.members, index)) for index in chosen]
 
 

@@ -14,16 +14,20 @@ from mcetm import UserError
 from mcetm.data import Transitions
 from mcetm.dynamics import (
     STANDARD,
-    AutoencoderConfig,
-    DiffusionConfig,
     GaussianConfig,
     Langevin,
     SupportConfig,
 )
 from mcetm.envs import collect_recipe, dataset_path, load_dataset
-from mcetm.pipeline import ModelsConfig, make_config
+from mcetm.pipeline import make_config
 from mcetm.tasks import RECIPES
 from mcetm_experiments.shared.baselines import NAMES, Baselines, BaselinesConfig
+from mcetm_experiments.shared.models import (
+    FULL_AUTOENCODER,
+    FULL_DIFFUSION,
+    FULL_GAUSSIAN,
+    ModelsConfig,
+)
 from mcetm_experiments.shared.settings import Level, Source, TaskName
 
 TASKS: tuple[TaskName, ...] = get_args(TaskName)
@@ -135,7 +139,9 @@ def _full(energy_steps: int) -> Callable[[str], BaselinesConfig]:
     """Full sizes; energies of the paper's kind are trained for so many steps."""
 
     def baselines(task: str) -> BaselinesConfig:
-        paper, fast = (make_config(name, dataset=f"{task}-medium").models for name in ("paper", "fast"))
+        paper, fast = (
+            ModelsConfig.of(make_config(name, dataset=f"{task}-medium")) for name in ("paper", "fast")
+        )
         fast = anchor_heavy(fast)
         assert paper.inference is not None  # noqa: S101 (the presets state theirs)
         assert fast.inference is not None  # noqa: S101
@@ -149,7 +155,7 @@ def _full(energy_steps: int) -> Callable[[str], BaselinesConfig]:
             plain_inference=paper.inference,
             anchored=fast.energy,
             anchored_inference=fast.inference,
-            diffusion=DiffusionConfig(learning_rate=_RATE),
+            diffusion=replace(FULL_DIFFUSION, learning_rate=_RATE),
         )
 
     return baselines
@@ -171,7 +177,7 @@ def _plain_mlp(like: GaussianConfig) -> GaussianConfig:
 
 def _quick(task: str) -> BaselinesConfig:
     full = _full(250)(task)
-    gaussian = GaussianConfig(members=3, elites=3, width=64, depth=2, steps=1500, batch_size=256)
+    gaussian = replace(FULL_GAUSSIAN, members=3, elites=3, width=64, depth=2, steps=1500, batch_size=256)
     sizes: dict[str, Any] = {"members": 2, "width": 64, "depth": 3, "batch_size": 64, "count": 8}
     short = replace(full.plain.latent, steps=5)
     return replace(
@@ -179,13 +185,18 @@ def _quick(task: str) -> BaselinesConfig:
         gaussian=gaussian,
         longer=3.0,
         mlp=_plain_mlp(gaussian),
-        autoencoder=AutoencoderConfig(
-            latent_dim=full.autoencoder.latent_dim, width=64, depth=2, steps=1000, batch_size=256
+        autoencoder=replace(
+            FULL_AUTOENCODER,
+            latent_dim=full.autoencoder.latent_dim,
+            width=64,
+            depth=2,
+            steps=1000,
+            batch_size=256,
         ),
         standard=replace(full.standard, ambient=Langevin(steps=10), **sizes),
         plain=replace(full.plain, latent=short, ambient=short, **sizes),
         anchored=replace(full.anchored, steps=400, **sizes),
-        diffusion=DiffusionConfig(members=2, width=64, depth=2, steps=1000, batch_size=256),
+        diffusion=replace(FULL_DIFFUSION, members=2, width=64, depth=2, steps=1000, batch_size=256),
     )
 
 

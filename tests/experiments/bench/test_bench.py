@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,15 @@ import jax.numpy as jnp
 import pytest
 from jax import Array
 
+from mcetm.agents import SAC
 from mcetm.cli import main
 from mcetm.dynamics import EnergyConfig, fused
 from mcetm.kernels import chains
+from mcetm.pipeline import make_config
 from mcetm_experiments.bench import ceiling, energies, policy, sampling
 from mcetm_experiments.bench.clock import Spread, from_history
 from mcetm_experiments.bench.sheet import Measured, Sheet
 from mcetm_experiments.bench.subjects import random_log
-from tests.pipeline.test_train import tiny
 
 
 def test_the_spread_is_the_quartiles() -> None:
@@ -98,7 +100,10 @@ def test_the_fused_sampler_is_a_row_where_it_serves(monkeypatch: pytest.MonkeyPa
 
 
 def test_updates_of_all_seeds_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policy, "_settings", lambda *_, **__: tiny("none"))
+    small = policy.PlainSAC(learner=SAC(width=8, batch_size=16))
+    config = replace(make_config(), algorithm=small, label=small.label)
+    usual = policy._settings
+    monkeypatch.setattr(policy, "_settings", lambda a, *r, **m: config if a == "sac" else usual(a, *r, **m))
     monkeypatch.setattr(policy, "why_no_torch", lambda: "PyTorch is not installed.")
     sheet = Sheet("small", 1000.0)
     policy.run_policy(sheet, ["sac"], [1, 2])
@@ -111,6 +116,16 @@ def test_updates_of_all_seeds_count(monkeypatch: pytest.MonkeyPatch) -> None:
         assert figures["updates/s in all"] == pytest.approx(seeds * figures["updates/s"])
         assert row.measured.compile_seconds is not None
         assert row.measured.compile_seconds > seconds.median
+
+
+@pytest.mark.parametrize(("full", "batch", "every"), [(False, 200, 200), (True, 5000, 1000)])
+def test_all_algorithms_imagine_as_much(full: bool, batch: int, every: int) -> None:
+    for algo in ("mcetm", "mobile", "mopo", "combo", "rambo"):
+        algorithm: Any = policy._settings(algo, full, refined=False).algorithm
+        generations = 4 if algo == "rambo" else 1
+        rollout = algorithm.rollout
+        assert (rollout.batch, rollout.horizon, generations * rollout.every) == (batch, 5, every), algo
+    assert policy._settings("sac", full, refined=False).algorithm.updates > 0
 
 
 def test_an_algorithm_with_energies_is_measured_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,13 +105,13 @@ def test_summaries_over_seeds() -> None:
 
 def tiny() -> DidacticConfig:
     none = Langevin(steps=0)
-    small = GaussianConfig(width=8, depth=1, steps=20, batch_size=16)
+    small = GaussianConfig(members=2, elites=2, width=8, depth=1, steps=20, batch_size=16)
     baselines = BaselinesConfig(
         gaussian=small,
         mlp=replace(small, squared=True),
         brief=replace(small, squared=True),
         autoencoder=AutoencoderConfig(latent_dim=1, width=8, depth=1, steps=20, batch_size=16),
-        diffusion=DiffusionConfig(width=8, depth=1, steps=20, batch_size=16, sampler_steps=3),
+        diffusion=DiffusionConfig(members=1, width=8, depth=1, steps=20, batch_size=16, sampler_steps=3),
         standard_inference=InferenceConfig(start="uniform", latent=None, ambient=Langevin(steps=2)),
         plain_inference=InferenceConfig(start="noise", latent=None, ambient=Langevin(steps=2)),
     )

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 import mcetm
 from mcetm import Statistics, Transitions
-from mcetm.agents import BCConfig
+from mcetm.agents import BC
 from mcetm.envs import states_of, true_transitions
 from mcetm.tasks import Part, Recipe, get_task
 from mcetm_experiments.energy_error import ladder
@@ -65,7 +65,7 @@ def test_scores_are_what_they_are_called(log: Transitions, subject: Subject) -> 
     assert scores["MC-ETM Q-penalty"] == pytest.approx(states[..., 0].mean(axis=1).std(ddof=1), rel=1e-3)
     spread = (states.mean(axis=1) / np.asarray(subject.change)).std(axis=0)
     assert scores["MC-ETM member spread"] == pytest.approx(np.sqrt((spread**2).mean()), rel=1e-3)
-    means, stds = (np.asarray(x) for x in subject.regressor.predict(obs, action))
+    means, stds = (np.asarray(x) for x in subject.regressor.of_members(obs, action))
     logs = np.log(stds / np.asarray(subject.change))
     assert scores["Gaussian log-std"] == pytest.approx(logs.mean(), abs=1e-4)
     total = ((stds**2).mean(axis=0) + means.var(axis=0, ddof=1)) / np.asarray(subject.change) ** 2
@@ -147,7 +147,7 @@ def test_the_behaviours_value_is_that_of_the_log() -> None:
     log = Transitions.from_arrays(
         obs, np.zeros((200, 1)), np.tile([1.0, 2.0], 100), np.ones_like(obs), ends, np.zeros(200, bool)
     )
-    cloning = BCConfig(width=8, batch_size=16, steps=10)
+    cloning = BC(width=8, batch_size=16, learning_rate=3e-4, steps=10)
     config = ValueConfig(cloning, width=16, discount=0.5, smoothing=0.05, batch_size=32, rate=1e-2, steps=400)
     low = jnp.full(1, -0.01)
     found = evaluate_behaviour(log, low, -low, config, seed=0)

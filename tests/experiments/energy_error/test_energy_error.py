@@ -12,26 +12,25 @@ import pytest
 
 import mcetm
 from mcetm import Statistics, UserError
-from mcetm.agents import SAC, BCConfig
-from mcetm.agents.sac import SACConfig
+from mcetm.agents import BC, SAC, Agent, SACLearner
 from mcetm.cli import main
 from mcetm.dynamics import (
     ANCHORED,
     PAPER,
     PAPER_EMPO,
     REFINE,
-    AutoencoderConfig,
     CalibrationConfig,
     GaussianConfig,
     InferenceConfig,
     Langevin,
     SupportConfig,
+    TrustRegion,
+    World,
 )
 from mcetm.files import write_json
 from mcetm.nn import take_members
-from mcetm.pipeline import Finished, ModelsConfig, TrainConfig, make_config
+from mcetm.pipeline import Finished, make_config
 from mcetm.pipeline.models import Models
-from mcetm.pipeline.names import Algo
 from mcetm.pipeline.train import start_run
 from mcetm.tasks import Part, Recipe, get_task
 from mcetm_experiments.energy_error import ladder, study
@@ -41,6 +40,7 @@ from mcetm_experiments.energy_error.settings import EnergyErrorStudy
 from mcetm_experiments.energy_error.study import run_energy_error
 from mcetm_experiments.energy_error.value import ValueConfig
 from mcetm_experiments.shared import baselines
+from mcetm_experiments.shared.models import FULL_AUTOENCODER, FULL_GAUSSIAN, ModelsConfig
 from tests.experiments.drawn import words_in
 from tests.experiments.subjects import untrained
 
@@ -59,8 +59,18 @@ def tiny_models() -> ModelsConfig:
     )
 
 
+class Lonely:
+    """The settings of a user's own model with energies, of which nothing else is known."""
+
+    has_energy = True
+
+
+def _unrewarded(obs: object, action: object, next_obs: object) -> float:
+    return 0.0
+
+
 def tiny(dataset: str) -> EnergyErrorConfig:
-    value = ValueConfig(BCConfig(width=8, batch_size=16, steps=10), width=8, batch_size=16, steps=10)
+    value = ValueConfig(BC(width=8, batch_size=16, steps=10), width=8, batch_size=16, steps=10)
     sizes = {"transitions": 600, "rows": 30, "samples": 2, "neighbours": 50, "batch_size": 30, "shown": 100}
     return EnergyErrorConfig(tiny_models(), value, seeds=1, holdout=0.3, **sizes)
 
@@ -135,12 +145,16 @@ def test_a_run_brings_its_own_models_and_learners(tmp_path: Path, monkeypatch: p
     low, high = -jnp.ones(3), jnp.ones(3)
     make = lambda k: SACLearner.init(SAC(width=8), Statistics.of(train), low, high, key=k)  # noqa: E731
     learners = eqx.filter_vmap(make)(jax.random.split(jax.random.key(0), 2))
-    config = TrainConfig(dataset="hopper-medium-v2", seeds=2, seed=4, models=tiny_models())
-    models = Models(regressor, None, None, energy=energy, threshold=threshold)
-    run = Finished(config, get_task("hopper"), train, holdout, models, learners)
+    config = make_config("fast", dataset="hopper-medium-v2", seeds=2, seed=4)
+    world = World(
+        replace(energy, regressor=regressor), _unrewarded, trust=TrustRegion(jnp.asarray(1.0), threshold)
+    )
+    agent = Agent(config.algorithm, learners.actor, (4, 5), [], learners)
+    run = Finished(config, get_task("hopper"), train, holdout, Models(world), agent)
     monkeypatch.setattr(study, "read_finished", lambda folder: run)
     job = study._job_of_run(tmp_path, tiny)
-    assert (job.dataset, job.seeds, job.config.samples) == ("hopper-medium", [4, 5], 10)
+    assert (job.dataset, job.seeds, job.config.samples) == ("hopper-medium", [4, 5], 5)
+    assert job.config.models == ModelsConfig.of(config)
     parts = job.parts(5)
     known, test, subject = parts.known, parts.test, parts.subject
     assert parts.train is train
@@ -150,7 +164,11 @@ def test_a_run_brings_its_own_models_and_learners(tmp_path: Path, monkeypatch: p
     obs, key = jnp.asarray(test.obs[0]), jax.random.key(1)
     second = take_members(learners, 1)
     assert subject.valuer.next_value(obs, key=key) == second.next_value(obs, key=key)
-    without = Finished(config, get_task("hopper"), replace(train, infos={}), holdout, models, learners)
+    own = replace(run, config=replace(config, model=Lonely()))
+    monkeypatch.setattr(study, "read_finished", lambda folder: own)
+    with pytest.raises(UserError, match="a model of your own"):
+        study._job_of_run(tmp_path, tiny)
+    without = replace(run, train=replace(train, infos={}))
     monkeypatch.setattr(study, "read_finished", lambda folder: without)
     with pytest.raises(UserError, match="the simulator's states"):
         study._job_of_run(tmp_path, tiny)
@@ -159,8 +177,7 @@ def test_a_run_brings_its_own_models_and_learners(tmp_path: Path, monkeypatch: p
 def test_an_unfinished_run_and_one_without_an_energy_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cases: tuple[tuple[Algo, str], ...] = (("mcetm", "is not finished"), ("mopo", "which has no energy"))
-    for algo, sentence in cases:
+    for algo, sentence in (("mcetm", "is not finished"), ("mopo", "a model without energies")):
         start_run(make_config(algo=algo), tmp_path / algo)
         if algo == "mopo":
             write_json(tmp_path / algo / "results.json", {})
@@ -208,7 +225,7 @@ def test_other_tasks_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 def test_presets_have_the_models_of_training_and_either_energy() -> None:
     fast = PRESETS["fast"]("walker2d-medium")
-    trained = make_config("fast", dataset="walker2d-medium").models
+    trained = ModelsConfig.of(make_config("fast", dataset="walker2d-medium"))
     # A higher rate, time that moves from the energy to its anchor, a support, and nothing else.
     anchor = replace(trained.gaussian, learning_rate=4e-3)
     shorter = replace(trained.energy, steps=trained.energy.steps // 20, schedule="cosine")
@@ -220,10 +237,11 @@ def test_presets_have_the_models_of_training_and_either_energy() -> None:
     assert (plain.energy, plain.inference, plain.support) == (PAPER_EMPO, InferenceConfig(), None)
     assert with_energy(plain, "anchored", small=False).energy == ANCHORED
     literal = with_energy(plain, "literal", small=False)
-    assert (literal.energy, literal.inference) == (PAPER, make_config("paper").models.inference)
+    assert (literal.energy, literal.inference) == (PAPER, ModelsConfig.of(make_config("paper")).inference)
     short = with_energy(plain, "literal", small=True)
     assert short.inference is not None
     assert short.energy.ambient == replace(PAPER.ambient, steps=10) != replace(PAPER_EMPO.ambient, steps=10)
     assert short.inference.ambient.steps == 10
     assert with_energy(fast.models, "anchored", small=False) is fast.models
-    assert AutoencoderConfig(latent_dim=5) == paper.autoencoder
+    assert replace(FULL_AUTOENCODER, latent_dim=5) == paper.autoencoder
+    assert paper.gaussian == FULL_GAUSSIAN == trained.gaussian

@@ -142,7 +142,7 @@ def test_long_chains_stay_in_a_bowl_and_leave_a_hill() -> None:
 def tiny() -> LandscapeConfig:
     short = Langevin(steps=2)
     baselines = BaselinesConfig(
-        gaussian=GaussianConfig(width=8, depth=1, steps=12, batch_size=16),
+        gaussian=GaussianConfig(members=2, elites=2, width=8, depth=1, steps=12, batch_size=16),
         standard=replace(STANDARD, variable="next_obs"),  # as in the study
         autoencoder=AutoencoderConfig(latent_dim=2, width=8, depth=1, steps=20, batch_size=16),
         standard_inference=InferenceConfig(latent=None, ambient=short),

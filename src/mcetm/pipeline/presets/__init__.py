@@ -32,8 +32,8 @@ __all__ = ["PRESETS", "algorithm_names", "make_config"]
 def make_config(
     preset: str | None = None,
     *,
-    dataset: str = "pendulum-mixed",
-    algo: str = "mcetm",
+    dataset: str | None = None,
+    algo: str | None = None,
     model: str | None = None,
     seeds: int | None = None,
     seed: int = 0,
@@ -44,6 +44,8 @@ def make_config(
     if preset not in PRESETS:
         raise UserError(f"Unknown preset '{preset}'{suggestion(preset, PRESETS)}")
     table = _read(preset)
+    usual: dict[str, str] = table["usual"]
+    dataset, algo = dataset or usual["dataset"], algo or usual["algorithm"]
     entry = _entry(table, algo)
     algorithm = _algorithm(table, algo, entry)
     content: dict[str, Any] = {
@@ -92,7 +94,7 @@ def _algorithm(table: Mapping[str, Any], algo: str, entry: Mapping[str, Any]) ->
 
 def _model(table: Mapping[str, Any], chosen: str | None, entry: Mapping[str, Any]) -> dict[str, Any]:
     """A model by its name, with what the algorithm's entry says of it if it is the usual one."""
-    usual = entry.get("model", "gaussian")
+    usual = entry.get("model", table["usual"]["model"])
     usual = {"name": usual} if isinstance(usual, str) else usual
     name = usual["name"] if chosen is None else chosen
     if ":" in name:  # the user's own, which no preset knows

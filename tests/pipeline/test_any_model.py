@@ -1,0 +1,162 @@
+"""Any transition model works under any algorithm, ours and a user's own of ten lines."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+import pytest
+
+import mcetm
+from mcetm import Statistics, Transitions, UserError
+from mcetm.agents import ALGORITHMS, MCETM, RAMBO
+from mcetm.agents.agent import learn, make_agent, refresh
+from mcetm.agents.fit import action_bounds
+from mcetm.cli import main
+from mcetm.dynamics import World
+from mcetm.pipeline.config import model_names, name_of
+from mcetm.pipeline.presets import make_config
+from mcetm.pipeline.train import run_training, start_run
+from mcetm.training.batches import Batch
+from tests.pipeline.runs import small_config, small_settings
+
+OTHERS = [name_of(kind) for kind in ALGORITHMS if kind.model_based and kind not in (MCETM, RAMBO)]
+"""MC-ETM has a whole run of its own below, and RAMBO, which trains its model, a test of its own."""
+WITHOUT_ENERGIES = ("gaussian", "diffusion", "toy:Drift")
+
+TOY = """
+import jax
+from mcetm import Samples, TransitionModel
+
+class Drift(TransitionModel):
+    noise: float = 0.1
+
+    @property
+    def num_members(self):
+        return 2
+
+    def draw(self, obs, action, count, *, key):
+        return Samples(obs + self.noise * jax.random.normal(key, (2, count, obs.shape[-1])))
+"""
+
+
+def small_log() -> Transitions:
+    """Eight episodes of a random walk."""
+    rng = np.random.default_rng(0)
+    obs = rng.normal(size=(401, 2)).cumsum(axis=0)
+    ends = np.arange(400) % 50 == 49
+    action, reward = rng.uniform(-1, 1, (400, 1)), rng.normal(size=400)
+    return Transitions.from_arrays(obs[:-1], action, reward, obs[1:], ends, np.zeros(400, bool))
+
+
+@pytest.fixture
+def here(marker: Path) -> Path:
+    """The current folder, with a log and a model of one's own."""
+    small_log().save("log.npz")
+    Path("toy.py").write_text(TOY)
+    return Path.cwd()
+
+
+# An update does not depend on the model, so all models share its program.
+LEARN = eqx.filter_jit(learn)
+
+
+def one_update(algorithm: Any, world: World, log: Transitions) -> dict[str, Any]:
+    """Metrics of a generation and of an update of one seed."""
+    data, algorithm = Batch.of(log), algorithm.on(log)
+    learner = algorithm.make_learner(Statistics.of(log), *action_bounds(log), key=jax.random.key(0))
+    agent = make_agent(learner, world, data, algorithm, key=jax.random.key(1))
+    agent, imagined = eqx.filter_jit(refresh)(agent, (data, world), algorithm)
+    agent, learned = LEARN(agent, (data, None), algorithm)
+    assert float(agent.learner.done) == 1.0
+    return {**imagined, **learned}
+
+
+@pytest.mark.parametrize("model", [*model_names(), "toy:Drift"])
+def test_a_model_trains_under_every_algorithm(here: Path, model: str) -> None:
+    log = small_log()
+    config = small_config("log.npz", "algorithm.learner.steps=4", algo="mcetm", model=model, seeds=1)
+    start_run(config, Path("first"))
+    run = run_training(Path("first"), config, log)
+    assert run.models is not None
+    world = run.models.world
+    assert world.trust is not None
+    assert (world.trust.next_state is None) == (model in WITHOUT_ENERGIES), "energies where there are some"
+    assert float(world.trust.pair_limit) > 0.0, "and disagreement for every model"
+
+    for algo in OTHERS:
+        if algo == "empo" and model in WITHOUT_ENERGIES:
+            with pytest.raises(UserError, match=f"EMPO needs a model with energies.*'{model}' has none"):
+                make_config("quick", algo=algo, model=model)
+            continue
+        metrics = one_update(small_config("log.npz", algo=algo, model=model).algorithm, world, log)
+        assert all(np.isfinite(leaf).all() for leaf in jax.tree_util.tree_leaves(metrics)), algo
+
+
+@pytest.mark.parametrize(("algo", "model"), [("rambo", "gaussian"), ("morel", "toy:Drift")])
+def test_a_command_trains_a_pair_and_another_shares_its_models(here: Path, algo: str, model: str) -> None:
+    def train(algo: str, out: str, *more: str) -> None:
+        settings = small_settings(make_config("quick", algo=algo, model=model))
+        arguments = f"--dataset log.npz --algo {algo} --model {model} --steps 4 --seeds 1 --out {out}"
+        kept = [setting for setting in settings if not setting.startswith("algorithm.learner.steps")]
+        assert main(["train", *arguments.split(), *more, "--set", *kept, "algorithm.rollout.every=2"]) == 0
+
+    train(algo, "first")
+    train("mopo", "second", "--models", "first")
+    assert not Path("second/models").exists(), "all parts come from the first run"
+    for folder, name in (("first", algo), ("second", "mopo")):
+        written = json.loads((here / folder / "config.json").read_text())
+        assert (written["model"]["name"], written["algorithm"]["name"]) == (model, name)
+        history = [json.loads(line) for line in (here / folder / "metrics.jsonl").read_text().splitlines()]
+        assert [line["step"] for line in history] == [2, 4]
+        assert mcetm.load_policy(here / folder)(np.zeros(2)).shape == (1,)
+
+
+@pytest.mark.parametrize(
+    ("algo", "model", "words"),
+    [
+        ("empo", "gaussian", "EMPO needs a model with energies"),
+        ("empo-official", "toy:Drift", "EMPO needs a model with energies"),
+        ("bc", "gaussian", "behaviour cloning learns from the log alone; it takes no --model."),
+        ("mopo", "gausian", "Unknown model 'gausian'; did you mean 'gaussian'?"),
+        ("mopo", "toy:Drft", "There is no class 'Drft' in the module 'toy'."),
+        ("mopo", "helper:mcetm", "There is no class 'mcetm'"),
+        ("mopo", "json:JSONDecoder", "neither a TransitionModel nor the settings of one"),
+    ],
+)
+def test_a_model_that_cannot_serve_is_refused_before_anything_starts(
+    here: Path, algo: str, model: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "--dataset", "log.npz", "--algo", algo, "--model", model, "--out", "run"]) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.count("\n") == 1
+    assert not Path("run").exists()
+
+
+def test_rambo_refuses_a_model_without_a_density(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = small_settings(make_config("quick", algo="rambo", model="toy:Drift"))
+    arguments = "--dataset log.npz --algo rambo --model toy:Drift --out run"
+    assert main(["train", *arguments.split(), "--set", *settings]) == 2
+    sentence = "mcetm: RAMBO trains the likelihood of its model, so it needs a Gaussian ensemble.\n"
+    assert capsys.readouterr().err.endswith(sentence)
+
+
+def test_settings_of_a_model_of_ones_own_are_settings_as_others(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = small_config("log.npz", "model.noise=0.5", algo="mopo", model="toy:Drift")
+    assert config.model.noise == 0.5
+    assert main(["train", "--algo", "mopo", "--model", "toy:Drift", "--set", "model.nois=2"]) == 2
+    assert "nois" in capsys.readouterr().err
+    assert not Path("runs").exists()
+
+
+def test_a_run_with_a_model_of_ones_own_runs_no_code_that_was_not_named(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start_run(small_config("log.npz", algo="mopo", model="toy:Drift"), Path("run"))
+    assert main(["train", "--resume", "run"]) == 2
+    assert capsys.readouterr().err.endswith("if you trust it, add --model toy:Drift.\n")

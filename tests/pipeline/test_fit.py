@@ -1,0 +1,162 @@
+"""`mcetm.fit` and `mcetm.evaluate`, as a person calls them in a notebook."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mcetm
+from mcetm import Transitions, UserError
+from mcetm.agents import fit as agent_stage
+from mcetm.dynamics import AutoencoderConfig, GaussianConfig, HeadConfig, Langevin
+from tests.agents.test_agents import LOG, world
+
+CHAIN = Langevin(steps=2)
+TINY: dict[str, Any] = {"width": 8, "depth": 1, "batch_size": 16, "steps": 4}
+GAUSSIAN = GaussianConfig(members=2, elites=2, **TINY)
+MANIFOLD = mcetm.ManifoldETM(
+    members=2,
+    count=2,
+    latent=CHAIN,
+    ambient=CHAIN,
+    inference=None,
+    regressor=GAUSSIAN,
+    autoencoder=AutoencoderConfig(latent_dim=2, **TINY),
+    **TINY,
+)
+SMALL = mcetm.WorldSettings(reward=HeadConfig(width=8, depth=1, batch_size=16, steps=4))
+BC = mcetm.BC(**TINY)
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Transitions]:
+    """Two episodes of the pendulum; the current folder is an empty one, and stays empty."""
+    collected = mcetm.collect("pendulum", 400, "uniform", processes=1)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    yield collected
+    assert list((tmp_path / "here").iterdir()) == [], "nothing is written unless asked"
+
+
+def test_model_world_agent_evaluation_and_trust_without_a_folder(log: Transitions) -> None:
+    train, holdout = log.split(0.5, seed=0)
+    model = mcetm.fit(MANIFOLD, train, holdout=holdout, seed=0)
+    around = mcetm.World.of(model, train, holdout=holdout, config=SMALL, seed=0)
+    learner = mcetm.SAC(width=8, batch_size=16, steps=4)
+    agent = mcetm.fit(mcetm.MCETM(learner=learner, samples=2), train, world=around, seed=5, seeds=2)
+    assert agent.seeds == (5, 6)
+    assert [policy.about["seed"] for policy in agent.policies] == [5, 6]
+    found = mcetm.evaluate(agent.policies, "pendulum", episodes=2)
+    assert len(found.of_policies) == 2
+    assert str(found).startswith("pendulum: return -")
+    assert found.score is not None
+    assert str(found).endswith(f"over 2 policies, score {found.score:.1f} (2 episodes each)")
+    trust = agent.policies[0].trust(holdout.obs[:5])
+    assert trust.score.shape == (5,)
+    assert agent.policies[0].trust(holdout.obs[0]).score.shape == ()
+    assert trust.limit == pytest.approx(float(around.trust.pair_limit))  # pyright: ignore[reportOptionalMemberAccess]
+
+
+def test_a_folder_that_is_asked_for_is_gone_on_with(tmp_path: Path, log: Transitions) -> None:
+    first, again = (mcetm.fit(BC, log, folder=tmp_path / "kept") for _ in range(2))
+    assert (tmp_path / "kept" / "metrics.jsonl").is_file()
+    assert first.history == again.history
+    obs = log.obs[:3]
+    np.testing.assert_array_equal(first.policies[0](obs), again.policies[0](obs))
+    with pytest.raises(UserError, match="belongs to another configuration: 'width' was 8 and is now 9"):
+        mcetm.fit(mcetm.BC(**{**TINY, "width": 9}), log, folder=tmp_path / "kept")
+
+
+def test_a_folder_changes_no_number(tmp_path: Path, log: Transitions) -> None:
+    kept, not_kept = (mcetm.fit(BC, log, seed=3, folder=place) for place in (tmp_path / "kept", None))
+    np.testing.assert_array_equal(kept.policies[0](log.obs), not_kept.policies[0](log.obs))
+
+
+def test_callbacks_get_metrics_and_may_stop_an_agent() -> None:
+    seen: list[dict[str, Any]] = []
+    rollout = mcetm.agents.RolloutConfig(batch=8, horizon=2, every=5, retain=2, parallel=8)
+    algorithm = mcetm.MOPO(learner=mcetm.SAC(width=8, batch_size=16, steps=50), rollout=rollout)
+
+    def watch(metrics: dict[str, Any]) -> bool:
+        seen.append(metrics)
+        return metrics["step"] >= 10
+
+    agent = mcetm.fit(algorithm, LOG, world=world(), seeds=2, callbacks=[watch])
+    assert [line["step"] for line in seen] == [5, 10], "of 50"
+    assert np.shape(seen[0]["q"]) == (2,)
+    assert seen[0]["rollout_length"][0] == pytest.approx(2.0)
+    assert [line["step"] for line in agent.history] == [5, 10]
+    assert agent.learner is not None
+    assert np.asarray(agent.learner.done).tolist() == [10.0, 10.0]
+    assert agent.policies[1](np.zeros(1)).shape == (1,)
+
+
+def test_a_callback_may_watch_without_a_word() -> None:
+    seen: list[int] = []
+    agent = mcetm.fit(BC, LOG, callbacks=[lambda metrics: seen.append(metrics["step"])])
+    assert seen == [4]
+    assert agent.history[-1]["step"] == 4
+
+
+class BegunError(Exception):
+    """A training that should not have begun."""
+
+
+def test_requests_that_make_no_sense_are_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def begin(*_: object, **__: object) -> None:
+        raise BegunError
+
+    monkeypatch.setattr(agent_stage, "train_loop", begin)
+    monkeypatch.setattr(agent_stage, "fit_bc", begin)
+    asked: Any = mcetm.fit
+    for options, words in (
+        ({"seeds": 0}, "At least one agent is trained, not 0 (seeds=)."),
+        ({"seeds": -2}, "At least one agent is trained, not -2 (seeds=)."),
+        ({"network": lambda *_: None}, "A policy is written down as a plain network"),
+    ):
+        with pytest.raises(UserError) as refused:
+            asked(BC, LOG, **options)
+        assert words in str(refused.value)
+        assert "\n" not in str(refused.value)
+    for options in ({"seeds": 2}, {"world": world()}):
+        with pytest.raises(UserError, match="A model is trained once and in no world"):
+            asked(GAUSSIAN, LOG, **options)
+    with pytest.raises(UserError, match=r"MOBILE learns in a model of the world; give it one \(world=\)"):
+        asked(mcetm.MOBILE(), LOG)
+
+
+def test_settings_are_checked_where_they_are_made() -> None:
+    for make, words in (
+        (lambda: mcetm.SAC(batch_size=0), "batch_size"),
+        (lambda: mcetm.SAC(discount=2.0), "discount"),
+        (lambda: mcetm.MOBILE(penalti=1.0), "penalti"),  # pyright: ignore[reportCallIssue]
+        (lambda: mcetm.ManifoldETM(width=0), "width"),
+        (lambda: mcetm.MCETM(learner="sac"), "learner"),  # pyright: ignore[reportArgumentType]
+    ):
+        with pytest.raises(ValueError, match=words):
+            make()
+    with pytest.raises(ValueError, match="positional"):
+        mcetm.MOBILE(1.0)  # pyright: ignore[reportCallIssue]
+
+
+def test_evaluations_of_one_policy_and_of_several() -> None:
+    (policy,) = mcetm.fit(BC, mcetm.collect("pendulum", 400, "uniform", processes=1)).policies
+    alone = mcetm.evaluate(policy, "pendulum", episodes=2, seed=1)
+    assert alone.std is None
+    assert "±" not in str(alone)
+    several = mcetm.evaluate([policy, policy], mcetm.get_task("pendulum"), episodes=2, seed=1)
+    assert several.std == 0.0
+    assert several.means.tolist() == [alone.mean, alone.mean], "all meet the same starts"
+    assert "± 0 over 2 policies" in str(several)
+    for arguments, words in (
+        (([], "pendulum"), "There is no policy to evaluate."),
+        ((policy, "pendulm"), "did you mean 'pendulum'?"),
+        ((policy, "hopper"), "observations of width 3"),
+    ):
+        with pytest.raises(UserError) as refused:
+            mcetm.evaluate(*arguments)
+        assert words in str(refused.value)
+    with pytest.raises(UserError, match="At least one episode is run, not 0"):
+        mcetm.evaluate(policy, "pendulum", episodes=0)
