@@ -21,7 +21,7 @@ import numpy as np
 
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
-from mcetm.dynamics import EnergyEnsemble, GaussianEnsemble
+from mcetm.dynamics import EnergyTransitionModel, GaussianModel
 from mcetm.envs import load_dataset
 from mcetm.evaluation.detection import auroc
 from mcetm_experiments.cross_dataset.onestep import STAGES, STARTS, LevelRows, with_steps
@@ -101,7 +101,7 @@ class Snapshots:
     def __init__(self, folder: Path, name: str, steps: int) -> None:
         self.folder, self.name, self.steps, self._chunks = folder, name, steps, 0
 
-    def __call__(self, model: EnergyEnsemble) -> dict[str, Any]:
+    def __call__(self, model: EnergyTransitionModel) -> dict[str, Any]:
         """After every 1,000 steps of training."""
         self._chunks += 1
         for epochs in EPOCHS:
@@ -114,7 +114,7 @@ class Snapshots:
         """Of the energies after so many epochs."""
         return self.folder / f"{self.name}-{epochs:03d}.eqx"
 
-    def read(self, model: EnergyEnsemble, epochs: int) -> Any:
+    def read(self, model: EnergyTransitionModel, epochs: int) -> Any:
         """The members as they were then."""
         return eqx.tree_deserialise_leaves(self.path(epochs), model.members)
 
@@ -138,14 +138,14 @@ def _errors(tests: LevelRows, draw: Draw) -> dict[str, dict[str, float]]:
     return {level: {n: e[n] for n in ("mean", "median", "normalised")} for level, e in found.items()}
 
 
-def _decoded(model: EnergyEnsemble, regressor: GaussianEnsemble, obs: Any, action: Any, key: Any) -> Any:
+def _decoded(model: EnergyTransitionModel, regressor: GaussianModel, obs: Any, action: Any, key: Any) -> Any:
     """Where a chain through latent space begins: the regressor's prediction, encoded and decoded."""
     assert model.autoencoder is not None  # noqa: S101 (manifold negatives need one)
     start = regressor.predict(obs, action)
     return model.autoencoder.decode(model.autoencoder.encode(start))
 
 
-def _after(tests: LevelRows, model: EnergyEnsemble) -> dict[str, Any]:
+def _after(tests: LevelRows, model: EnergyTransitionModel) -> dict[str, Any]:
     """Errors, and whether energies tell other levels' pairs from held-out ones."""
     energies = {level: _lowest(model, *rows[:2]) for level, rows in tests.rows.items()}
     told = {
@@ -157,12 +157,12 @@ def _after(tests: LevelRows, model: EnergyEnsemble) -> dict[str, Any]:
 
 
 @eqx.filter_jit
-def _lowest(model: EnergyEnsemble, obs: Any, action: Any) -> Any:
+def _lowest(model: EnergyTransitionModel, obs: Any, action: Any) -> Any:
     keys = jax.random.split(jax.random.key(0), len(obs))
     return jax.vmap(lambda o, a, k: model.minimum(o, a, key=k).mean())(obs, action, keys)
 
 
-def _chains(tests: LevelRows, model: EnergyEnsemble, cross: CrossConfig) -> dict[str, list[Any]]:
+def _chains(tests: LevelRows, model: EnergyTransitionModel, cross: CrossConfig) -> dict[str, list[Any]]:
     """As the study has them, and with this energy's own steps where those do not fall."""
     ways = {"falling steps": cross.chain}
     if model.config.ambient.first == model.config.ambient.last:

@@ -169,7 +169,8 @@ def _full_after_lines(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
 def test_a_run_on_a_full_disk_is_resumed_exactly_once_there_is_room(
     small_disk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = small_config(str(write_log(tmp_path / "log.hdf5", task=None)), algo="bc")
+    log = write_log(tmp_path / "log.hdf5", task=None)
+    config = small_config(str(log), "algorithm.width=64", algo="bc")  # a checkpoint of several pages
     start_run(config, tmp_path / "run")
     assert main(["train", "--resume", str(tmp_path / "run")]) == 0
     start_run(config, small_disk / "run")

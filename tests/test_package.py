@@ -73,6 +73,7 @@ def test_the_examples_of_a_page_work_as_written(
         blocks += [
             "assert mine.num_episodes == train.num_episodes",
             "assert mcetm.make_card(mine).continuity.broken == 0",
+            "assert mcetm.evaluate(agent.policies, 'pendulum').mean > data.episode_returns.mean() + 300",
         ]
     script = tmp_path / "page.py"
     script.write_text("\n".join(blocks))

@@ -12,7 +12,15 @@ from pydantic import ValidationError
 import mcetm
 from mcetm import UserError
 from mcetm.agents import ALGORITHMS, EvaluationSettings
-from mcetm.dynamics import KIT, MODELS, GaussianConfig, Langevin, ManifoldETM, SupportConfig, WorldSettings
+from mcetm.dynamics import (
+    KIT,
+    MODELS,
+    GaussianEnsemble,
+    Langevin,
+    ManifoldETM,
+    SupportSettings,
+    WorldSettings,
+)
 from mcetm.pipeline.config import Baseline, TrainConfig
 from mcetm.settings import fields_of, from_plain, to_plain
 
@@ -43,7 +51,7 @@ def every_class() -> list[type]:
 
 
 def test_parts_of_parts_are_found() -> None:
-    assert {Langevin, SupportConfig, mcetm.SAC, mcetm.TD3} <= set(every_class())
+    assert {Langevin, SupportSettings, mcetm.SAC, mcetm.TD3} <= set(every_class())
 
 
 @pytest.mark.parametrize("kind", every_class(), ids=lambda kind: kind.__name__)
@@ -59,20 +67,20 @@ LEAST_0, LEAST_1 = "should be greater than or equal to 0", "should be greater th
 @pytest.mark.parametrize(
     ("kind", "content", "path", "words"),
     [
-        (GaussianConfig, {"batch_size": 0}, ".batch_size", f"{LEAST_1}, not 0"),
-        (GaussianConfig, {"width": 0}, ".width", f"{LEAST_1}, not 0"),
-        (GaussianConfig, {"steps": -5}, ".steps", f"{LEAST_1}, not -5"),
-        (GaussianConfig, {"steps": 10.5}, ".steps", "should be a valid integer, not 10.5"),
-        (GaussianConfig, {"steps": True}, ".steps", "should be a valid integer, not True"),
-        (GaussianConfig, {"beta": float("inf")}, ".beta", "should be less than or equal to 1, not inf"),
+        (GaussianEnsemble, {"batch_size": 0}, ".batch_size", f"{LEAST_1}, not 0"),
+        (GaussianEnsemble, {"width": 0}, ".width", f"{LEAST_1}, not 0"),
+        (GaussianEnsemble, {"steps": -5}, ".steps", f"{LEAST_1}, not -5"),
+        (GaussianEnsemble, {"steps": 10.5}, ".steps", "should be a valid integer, not 10.5"),
+        (GaussianEnsemble, {"steps": True}, ".steps", "should be a valid integer, not True"),
+        (GaussianEnsemble, {"beta": float("inf")}, ".beta", "should be less than or equal to 1, not inf"),
         (
-            GaussianConfig,
+            GaussianEnsemble,
             {"learning_rate": float("nan")},
             ".learning_rate",
             "should be a finite number, not nan",
         ),
-        (GaussianConfig, {"elites": 9}, "", "has 9 elites of 7 members"),
-        (ManifoldETM, {"regressor": {"members": 2}}, ".regressor", "has 5 elites of 2 members"),
+        (GaussianEnsemble, {"elites": 9}, "", "has 9 elites of 4 members"),
+        (ManifoldETM, {"regressor": {"members": 2}}, ".regressor", "has 3 elites of 2 members"),
         (ManifoldETM, {"ambient": {"steps": -5}}, ".ambient.steps", f"{LEAST_0}, not -5"),
         (
             ManifoldETM,
@@ -97,10 +105,10 @@ def test_what_cannot_be_is_refused_with_its_full_path(
 
 
 def test_without_a_place_the_class_is_named() -> None:
-    with pytest.raises(UserError, match="The setting 'GaussianConfig' has 9 elites of 7 members"):
-        from_plain(GaussianConfig, {"elites": 9})
+    with pytest.raises(UserError, match="The setting 'GaussianEnsemble' has 9 elites of 4 members"):
+        from_plain(GaussianEnsemble, {"elites": 9})
     with pytest.raises(UserError, match="The setting 'width' should be"):
-        from_plain(GaussianConfig, {"width": 0})
+        from_plain(GaussianEnsemble, {"width": 0})
 
 
 @pytest.mark.parametrize(
@@ -128,9 +136,9 @@ def test_where_nothing_is_near_all_are_listed() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: GaussianConfig(batch_size=0),
-        lambda: GaussianConfig(members=3, elites=4),
-        lambda: dataclasses.replace(GaussianConfig(), width=0),
+        lambda: GaussianEnsemble(batch_size=0),
+        lambda: GaussianEnsemble(members=3, elites=4),
+        lambda: dataclasses.replace(GaussianEnsemble(), width=0),
         lambda: mcetm.SAC(discount=2.0),
         lambda: mcetm.SAC(widht=3),  # pyright: ignore[reportCallIssue]
         lambda: Langevin(5),  # pyright: ignore[reportCallIssue]
@@ -144,7 +152,7 @@ def test_the_constructor_refuses_it_too(make: Any) -> None:
 
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        GaussianConfig().width = 3  # pyright: ignore[reportAttributeAccessIssue]
+        GaussianEnsemble().width = 3  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @pytest.mark.parametrize("kind", [k for k in every_class() if k not in (TrainConfig, Baseline)])
@@ -159,7 +167,7 @@ def test_changed_settings_survive_too() -> None:
         sigma=(0, 1),
         inference=None,
         regressor=KIT,
-        support=SupportConfig(weight=3),
+        support=SupportSettings(weight=3),
         ambient=Langevin(steps=0),
     )
     again = from_plain(ManifoldETM, to_plain(changed))

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from mcetm.data import Card, DataError, Metadata, Normalizer, Statistics, Transitions, make_card
     from mcetm.dynamics import (
         AnchoredETM,
+        DiffusionEnsemble,
         EnergyModel,
+        GaussianEnsemble,
         ManifoldETM,
         Samples,
         StandardETM,
@@ -55,8 +57,8 @@ _HOMES = {
     ),
     "data": ("Card", "DataError", "Metadata", "Normalizer", "Statistics", "Transitions", "make_card"),
     "dynamics": (
-        *("AnchoredETM", "EnergyModel", "ManifoldETM", "Samples", "StandardETM", "TransitionModel"),
-        *("TrustRegion", "World", "WorldSettings"),
+        *("AnchoredETM", "DiffusionEnsemble", "EnergyModel", "GaussianEnsemble", "ManifoldETM", "Samples"),
+        *("StandardETM", "TransitionModel", "TrustRegion", "World", "WorldSettings"),
     ),
     "envs": ("collect", "load_dataset"),
     "errors": ("UserError",),
@@ -83,9 +85,11 @@ __all__ = [
     "AnchoredETM",
     "Card",
     "DataError",
+    "DiffusionEnsemble",
     "EnergyModel",
     "Evaluation",
     "Evaluations",
+    "GaussianEnsemble",
     "MOReL",
     "ManifoldETM",
     "Metadata",

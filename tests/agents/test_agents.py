@@ -12,7 +12,7 @@ import pytest
 from jax import Array
 
 from mcetm import Statistics, Transitions, UserError, load_policy
-from mcetm.agents import BC, EMPO, MCETM, MOBILE, MOPO, SAC, Algorithm, ModelBased, MOReL, RolloutConfig
+from mcetm.agents import BC, EMPO, MCETM, MOBILE, MOPO, SAC, Algorithm, ModelBased, MOReL, RolloutSettings
 from mcetm.agents.agent import AgentState, buffer_gigabytes, learn, make_agent, over_seeds, refresh
 from mcetm.agents.bc import fit_bc
 from mcetm.agents.learner import Minibatch
@@ -70,7 +70,7 @@ LOG = line_log()
 DATA = Batch.of(LOG)
 SMALL = SAC(width=32, actor_rate=3e-3, critic_rate=3e-3, temperature=0.01, batch_size=64, steps=400,
                   discount=0.8, smoothing=0.05)  # fmt: skip
-ROLL = RolloutConfig(batch=32, horizon=3, every=50, retain=2, parallel=32, real_share=0.25)
+ROLL = RolloutSettings(batch=32, horizon=3, every=50, retain=2, parallel=32, real_share=0.25)
 SHARED: dict[str, Any] = {"learner": SMALL, "rollout": ROLL, "samples": 2}
 PLAIN = ModelBased(**SHARED)
 

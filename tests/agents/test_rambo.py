@@ -15,15 +15,15 @@ from mcetm.agents import RAMBO
 from mcetm.agents.agent import AgentState, make_agent, refresh
 from mcetm.agents.rambo import Adversarial
 from mcetm.agents.sac import SACLearner
-from mcetm.dynamics import Gaussian, GaussianConfig, GaussianEnsemble, World
+from mcetm.dynamics import Gaussian, GaussianEnsemble, GaussianModel, World
 from mcetm.training.batches import Batch
 from tests.agents.test_agents import DATA, LOG, PLAIN, SHARED, reward, sac
 
 
-def ensemble() -> GaussianEnsemble:
-    make = lambda key: Gaussian(GaussianConfig(width=8, depth=1), Statistics.of(LOG), key=key)  # noqa: E731
+def ensemble() -> GaussianModel:
+    make = lambda key: Gaussian(GaussianEnsemble(width=8, depth=1), Statistics.of(LOG), key=key)  # noqa: E731
     members = eqx.filter_vmap(make)(jax.random.split(jax.random.key(0), 3))
-    return GaussianEnsemble(members, jnp.array([0, 2]))
+    return GaussianModel(members, jnp.array([0, 2]))
 
 
 def knowing(learner: SACLearner) -> SACLearner:

@@ -10,33 +10,33 @@ from pydantic import ValidationError
 
 from mcetm import UserError
 from mcetm.dynamics.calibrate import (
-    CalibrationConfig,
+    CalibrationSettings,
     Threshold,
     calibrate,
     conformal,
     held_out_energies,
 )
 from mcetm.dynamics.energy import PlainEnergy
-from mcetm.dynamics.inference import EnergyEnsemble, InferenceConfig, Samples
+from mcetm.dynamics.inference import EnergyTransitionModel, InferenceSettings, Samples
 from mcetm.dynamics.langevin import Langevin
 from tests.dynamics.test_energy import LOG, SPACE, STATISTICS
 
 
-def model() -> EnergyEnsemble:
+def model() -> EnergyTransitionModel:
     members = eqx.filter_vmap(lambda k: PlainEnergy(STATISTICS, SPACE, width=16, depth=2, key=k))(
         jax.random.split(jax.random.key(0), 3)
     )
     # Members at different levels: a common threshold would be a lottery.
     bias = members.network.layers[-1].bias + jnp.array([[0.0], [50.0], [-50.0]])
     members = eqx.tree_at(lambda m: m.network.layers[-1].bias, members, bias)
-    config = InferenceConfig(start="noise", latent=None, ambient=Langevin(steps=2))
-    return EnergyEnsemble(members, SPACE, None, None, config)
+    config = InferenceSettings(start="noise", latent=None, ambient=Langevin(steps=2))
+    return EnergyTransitionModel(members, SPACE, None, None, config)
 
 
 @pytest.mark.parametrize("quantile", [0.8, 0.95])
 def test_the_truncation_rate_on_held_out_data_is_one_minus_the_quantile(quantile: float) -> None:
     first, second = LOG.split(0.5)
-    config = CalibrationConfig(quantile=quantile, samples=4, rows=1000)
+    config = CalibrationSettings(quantile=quantile, samples=4, rows=1000)
     threshold = calibrate(model(), first, config, key=jax.random.key(0))
     fresh = held_out_energies(model(), second, config, key=jax.random.key(1))
     rates = np.asarray((fresh > threshold.values[:, None]).mean(axis=1))
@@ -76,7 +76,9 @@ class _Shifted(eqx.Module):
 
 
 @eqx.filter_jit
-def judge(model: EnergyEnsemble, threshold: Threshold, obs: Array, action: Array, keys: Array) -> Array:
+def judge(
+    model: EnergyTransitionModel, threshold: Threshold, obs: Array, action: Array, keys: Array
+) -> Array:
     def one(obs: Array, action: Array, key: Array) -> Array:
         drawn = model.samples(obs, action, 4, key=key)
         return threshold.exceeded(drawn, level=threshold.level(model, obs, action))
@@ -93,7 +95,7 @@ def test_a_relative_threshold_does_not_see_what_info_nce_does_not_see() -> None:
         members = _Shifted(plain.members, jnp.full(3, amount))  # pyright: ignore[reportArgumentType]
         shifted = eqx.tree_at(lambda m: m.members, plain, members)
         for mode, found in verdicts.items():
-            config = CalibrationConfig(mode=mode, quantile=0.8, samples=2, rows=300, references=16)  # pyright: ignore[reportArgumentType]
+            config = CalibrationSettings(mode=mode, quantile=0.8, samples=2, rows=300, references=16)  # pyright: ignore[reportArgumentType]
             threshold = calibrate(shifted, log, config, key=jax.random.key(0))
 
             keys = jax.random.split(jax.random.key(1), 50)
@@ -104,12 +106,12 @@ def test_a_relative_threshold_does_not_see_what_info_nce_does_not_see() -> None:
 
 
 def test_absolute_thresholds_are_the_number_given() -> None:
-    config = CalibrationConfig(mode="absolute", absolute=-2.5)
+    config = CalibrationSettings(mode="absolute", absolute=-2.5)
     assert calibrate(model(), LOG, config, key=jax.random.key(0)).values.tolist() == [-2.5] * 3
 
 
 def test_a_conformal_threshold_is_one_of_the_lowest_energies() -> None:
-    config = CalibrationConfig(mode="conformal", quantile=0.9, samples=3, rows=25)
+    config = CalibrationSettings(mode="conformal", quantile=0.9, samples=3, rows=25)
     key = jax.random.key(0)
     found = np.asarray(calibrate(model(), LOG, config, key=key).values)
     energies = held_out_energies(model(), LOG, config, key=jax.random.split(key)[1])
@@ -121,7 +123,7 @@ def test_a_conformal_threshold_is_one_of_the_lowest_energies() -> None:
 def test_a_conformal_threshold_keeps_its_promise_from_few_rows() -> None:
     """Over many calibrations a fresh energy is above δ with the probability 2/26 < 1 − q, however its law."""
     rng = np.random.default_rng(0)
-    config = CalibrationConfig(quantile=0.9)
+    config = CalibrationSettings(quantile=0.9)
     for law in (rng.normal, rng.standard_cauchy, lambda size: np.exp(3 * rng.normal(size=size))):
         threshold = np.asarray(conformal(jnp.asarray(law(size=(4000, 25)), jnp.float32), config))
         assert (law(size=4000) > threshold).mean() == pytest.approx(2 / 26, abs=0.015)
@@ -129,10 +131,10 @@ def test_a_conformal_threshold_keeps_its_promise_from_few_rows() -> None:
 
 def test_a_conformal_threshold_needs_rows_enough() -> None:
     with pytest.raises(UserError, match="more than 50"):
-        conformal(jnp.zeros((2, 50)), CalibrationConfig(quantile=0.99))
+        conformal(jnp.zeros((2, 50)), CalibrationSettings(quantile=0.99))
 
 
 @pytest.mark.parametrize("quantile", [0.0, 1.0, 1.5, float("nan")])
 def test_a_senseless_quantile_is_refused(quantile: float) -> None:
     with pytest.raises(ValidationError, match=r"quantile\n  Input should be (greater|less) than"):
-        CalibrationConfig(quantile=quantile)
+        CalibrationSettings(quantile=quantile)

@@ -34,11 +34,11 @@ def test_ranking_nce_is_info_nce_when_the_proposal_is_uniform() -> None:
 
 
 def test_ranking_nce_is_least_at_the_true_energy_whatever_the_proposal() -> None:
-    # The truth is a Gaussian of precision 4, and its rivals come from a law not much wider.
+    # The truth is a Gaussian of precision 4, and its drawn come from a law not much wider.
     keys = jax.random.split(jax.random.key(0), 2)
     truth = 0.5 * jax.random.normal(keys[0], (20_000, 1))
-    rivals = 0.1 + 0.7 * jax.random.normal(keys[1], (20_000, 15))
-    candidates = jnp.concatenate([truth, rivals], axis=1)
+    drawn = 0.1 + 0.7 * jax.random.normal(keys[1], (20_000, 15))
+    candidates = jnp.concatenate([truth, drawn], axis=1)
     log_proposal = -0.5 * ((candidates - 0.1) / 0.7) ** 2
 
     def loss(precision: float, corrected: bool) -> float:

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from mcetm import Statistics
-from mcetm.dynamics.diffusion import Diffusion, DiffusionConfig, DiffusionEnsemble, fit_diffusion
+from mcetm.dynamics.diffusion import Denoiser, DiffusionEnsemble, DiffusionModel, fit_diffusion
 from mcetm.training.batches import Batch
 from tests.dynamics.test_energy import LOG, two_mode_log
 from tests.dynamics.test_gaussian import linear_log
 
-SMALL = DiffusionConfig(width=64, depth=3, batch_size=256, steps=2500, average=0.99)
+SMALL = DiffusionEnsemble(width=64, depth=3, batch_size=256, steps=2500, average=0.99)
 
 
-def untrained(config: DiffusionConfig = SMALL) -> Diffusion:
-    return Diffusion(config, Statistics.of(LOG), key=jax.random.key(0))
+def untrained(config: DiffusionEnsemble = SMALL) -> Denoiser:
+    return Denoiser(config, Statistics.of(LOG), key=jax.random.key(0))
 
 
 def test_levels_fall_from_the_largest_to_the_smallest_and_end_at_zero() -> None:
@@ -49,11 +49,11 @@ def test_the_sampler_draws_a_known_law() -> None:
     """With the exact denoiser of N(m, s²) the sampler must return N(m, s²)."""
     mean, std = 0.4, 0.3
 
-    class Exact(Diffusion):
+    class Exact(Denoiser):
         def denoise(self, x: jax.Array, sigma: jax.Array, obs: jax.Array, action: jax.Array) -> jax.Array:
             return mean + std**2 / (std**2 + sigma**2) * (x - mean)
 
-    model = Exact(DiffusionConfig(width=8, depth=1), Statistics.of(LOG), key=jax.random.key(0))  # pyright: ignore[reportCallIssue]
+    model = Exact(DiffusionEnsemble(width=8, depth=1), Statistics.of(LOG), key=jax.random.key(0))  # pyright: ignore[reportCallIssue]
     obs, action = jnp.zeros(5), jnp.zeros(1)
     draw = jax.jit(jax.vmap(lambda k: model.sample(obs, action, key=k)))
     drawn = jax.vmap(model.change_scale.normalize)(draw(jax.random.split(jax.random.key(0), 4000)))
@@ -88,10 +88,10 @@ def test_it_learns_mean_and_spread() -> None:
 
 
 def test_members_are_drawn_by_the_key_and_equal_themselves_alone() -> None:
-    members = eqx.filter_vmap(lambda k: Diffusion(SMALL, Statistics.of(LOG), key=k))(
+    members = eqx.filter_vmap(lambda k: Denoiser(SMALL, Statistics.of(LOG), key=k))(
         jax.random.split(jax.random.key(0), 3)
     )
-    ensemble = DiffusionEnsemble(members)
+    ensemble = DiffusionModel(members)
     obs, action = jnp.asarray(LOG.obs[0]), jnp.asarray(LOG.action[0])
     draw = eqx.filter_jit(lambda k: ensemble.sample(obs, action, key=k))
     np.testing.assert_array_equal(draw(jax.random.key(1)), draw(jax.random.key(1)))

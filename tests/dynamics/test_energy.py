@@ -16,14 +16,14 @@ from mcetm.dynamics.etm import (
     ANCHORED,
     PAPER_EMPO,
     STANDARD,
-    EnergyConfig,
+    EnergySettings,
     energy_loss,
     fit_energy,
 )
-from mcetm.dynamics.gaussian import Gaussian, GaussianConfig, GaussianEnsemble, fit_gaussian
-from mcetm.dynamics.inference import REFINE, EnergyEnsemble, InferenceConfig
+from mcetm.dynamics.gaussian import Gaussian, GaussianEnsemble, GaussianModel, fit_gaussian
+from mcetm.dynamics.inference import REFINE, EnergyTransitionModel, InferenceSettings
 from mcetm.dynamics.langevin import Langevin
-from mcetm.dynamics.manifold import Autoencoder, AutoencoderConfig, fit_autoencoder, reconstruction
+from mcetm.dynamics.manifold import Autoencoder, AutoencoderSettings, fit_autoencoder, reconstruction
 from mcetm.dynamics.negatives import NoiseNegatives, ProposalNegatives, Row
 from mcetm.dynamics.space import Space
 from mcetm.dynamics.support import Support
@@ -63,9 +63,9 @@ LOG = circle_log()
 STATISTICS = Statistics.of(LOG)
 SPACE = Space.of(LOG)
 ROW = jax.tree_util.tree_map(lambda x: x[3], Batch.of(LOG))
-SEEN = Row(ROW.obs, ROW.action, SPACE.enter(ROW.obs, ROW.next_obs))
-GAUSSIAN = Gaussian(GaussianConfig(width=16, depth=2), STATISTICS, key=jax.random.key(0))
-SMALL = EnergyConfig(members=2, count=4, width=16, depth=2, batch_size=32, steps=20,
+SEEN = Row(ROW.obs, ROW.action, SPACE.encode(ROW.obs, ROW.next_obs))
+GAUSSIAN = Gaussian(GaussianEnsemble(width=16, depth=2), STATISTICS, key=jax.random.key(0))
+SMALL = EnergySettings(members=2, count=4, width=16, depth=2, batch_size=32, steps=20,
                      latent=Langevin(steps=3), ambient=Langevin(steps=3))  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def test_the_last_bias_of_a_plain_energy_gets_no_gradient_from_info_nce() -> Non
     negatives = NoiseNegatives(SPACE, Langevin(steps=2))
     config = replace(SMALL, negatives="uniform", penalty=0.0)
 
-    def loss(energy: PlainEnergy, config: EnergyConfig) -> jax.Array:
+    def loss(energy: PlainEnergy, config: EnergySettings) -> jax.Array:
         return energy_loss(energy, negatives, SPACE, ROW, config, key=jax.random.key(0))[0]
 
     without = eqx.filter_grad(lambda e: loss(e, config))(plain())
@@ -130,15 +130,15 @@ def test_the_penalty_has_a_gradient_for_the_parameters_above_the_margin_only() -
 
 
 def test_nothing_is_differentiated_through_the_chains() -> None:
-    """The gradient of the loss is the one with the rivals held fixed."""
+    """The gradient of the loss is the one with the drawn held fixed."""
     negatives = NoiseNegatives(SPACE, Langevin(steps=3))
     config, energy, key = replace(SMALL, negatives="uniform"), plain(), jax.random.key(4)
-    at = lambda x: energy(ROW.obs, ROW.action, SPACE.leave(ROW.obs, x))  # noqa: E731
-    rivals = negatives(at, SEEN, config.count, key=key)
+    at = lambda x: energy(ROW.obs, ROW.action, SPACE.decode(ROW.obs, x))  # noqa: E731
+    drawn = negatives(at, SEEN, config.count, key=key)
 
     class Fixed(eqx.Module):
         def __call__(self, energy: object, row: Row, count: int, *, key: jax.Array) -> jax.Array:
-            return rivals
+            return drawn
 
     grad = lambda n: eqx.filter_grad(lambda e: energy_loss(e, n, SPACE, ROW, config, key=key)[0])(energy)  # noqa: E731
     for a, b in zip(*(jax.tree_util.tree_leaves(grad(n)) for n in (negatives, Fixed())), strict=True):
@@ -147,7 +147,7 @@ def test_nothing_is_differentiated_through_the_chains() -> None:
 
 def test_an_autoencoder_finds_the_circle() -> None:
     train, holdout = LOG.split(0.2)
-    config = AutoencoderConfig(latent_dim=2, width=32, batch_size=128, steps=2500)
+    config = AutoencoderSettings(latent_dim=2, width=32, batch_size=128, steps=2500)
     model, _ = fit_autoencoder(train, config, key=jax.random.key(0))
     measured = reconstruction(model, holdout)
     assert measured.ratio < 0.3, "it forgets far less than a step changes"
@@ -157,7 +157,7 @@ def test_an_autoencoder_finds_the_circle() -> None:
 
 
 @pytest.mark.parametrize("preset", [PAPER_EMPO, STANDARD, ANCHORED])
-def test_every_recipe_trains_and_samples(preset: EnergyConfig) -> None:
+def test_every_recipe_trains_and_samples(preset: EnergySettings) -> None:
     config = replace(
         SMALL,
         kind=preset.kind,
@@ -166,10 +166,10 @@ def test_every_recipe_trains_and_samples(preset: EnergyConfig) -> None:
         variable=preset.variable,
     )
     train, holdout = LOG.split(0.2)
-    small = GaussianConfig(members=2, elites=2, width=16, depth=1, steps=20, batch_size=32)
+    small = GaussianEnsemble(members=2, elites=2, width=16, depth=1, steps=20, batch_size=32)
     regressor, _ = fit_gaussian(train, holdout, small, key=jax.random.key(0))
-    autoencoder = Autoencoder(AutoencoderConfig(latent_dim=2, width=16), SPACE.scale, key=jax.random.key(0))
-    inference = InferenceConfig(latent=Langevin(steps=2), ambient=Langevin(steps=2))
+    autoencoder = Autoencoder(AutoencoderSettings(latent_dim=2, width=16), SPACE.scale, key=jax.random.key(0))
+    inference = InferenceSettings(latent=Langevin(steps=2), ambient=Langevin(steps=2))
     model, history = fit_energy(
         train,
         config,
@@ -206,13 +206,13 @@ def test_a_start_that_is_not_there_is_refused() -> None:
         jax.random.split(jax.random.key(0), 2)
     )
     with pytest.raises(UserError, match="start from noise"):
-        EnergyEnsemble(members, SPACE)
+        EnergyTransitionModel(members, SPACE)
 
 
 def test_descent_never_ends_above_its_start() -> None:
     regressor, _ = fit_gaussian(
         *LOG.split(0.2),
-        GaussianConfig(members=2, elites=2, width=16, depth=1, steps=20),
+        GaussianEnsemble(members=2, elites=2, width=16, depth=1, steps=20),
         key=jax.random.key(0),
     )
     members = eqx.filter_vmap(lambda k: PlainEnergy(STATISTICS, SPACE, width=16, depth=2, key=k))(
@@ -221,8 +221,8 @@ def test_descent_never_ends_above_its_start() -> None:
     wild = Langevin(steps=3, first=5.0, last=5.0, noise=3.0, gradient_clip=None, move_clip=None)
     results = {}
     for descend in (True, False):
-        config = InferenceConfig(latent=None, ambient=wild, descend=descend)
-        model = EnergyEnsemble(members, SPACE, regressor, None, config)
+        config = InferenceSettings(latent=None, ambient=wild, accept_only_lower=descend)
+        model = EnergyTransitionModel(members, SPACE, regressor, None, config)
         results[descend] = eqx.filter_jit(model.samples)(
             ROW.obs, ROW.action, 16, key=jax.random.key(1)
         ).energy
@@ -253,10 +253,10 @@ def test_each_member_takes_its_lowest_sample_or_prediction_from_starts_all_over_
     members = eqx.filter_vmap(lambda k: PlainEnergy(Statistics.of(log), space, width=8, depth=1, key=k))(
         jax.random.split(jax.random.key(0), 3)
     )
-    still = InferenceConfig(start="uniform", latent=None, ambient=Langevin(steps=0))
+    still = InferenceSettings(start="uniform", latent=None, ambient=Langevin(steps=0))
     inputs = InputScaling.of(Statistics.of(log).obs, Statistics.of(log).action)
     network = MLP(log.obs_dim + log.action_dim, 1, width=8, depth=1, key=jax.random.key(2))
-    model = EnergyEnsemble(members, space, config=still, support=Support(network, inputs, weight=50.0))
+    model = EnergyTransitionModel(members, space, config=still, support=Support(network, inputs, weight=50.0))
     obs, action, key = jnp.asarray(log.obs[0]), jnp.asarray(log.action[0]), jax.random.key(1)
 
     def energies(count: int, key: PRNGKeyArray) -> tuple[Array, Array, Array]:
@@ -269,7 +269,7 @@ def test_each_member_takes_its_lowest_sample_or_prediction_from_starts_all_over_
     np.testing.assert_allclose(taken, jnp.minimum(sampled, settled), rtol=1e-4, atol=1e-5)
     assert 0.0 < float((settled < sampled).mean()) < 1.0
     drawn = model.samples(obs, action, 400, key=key)
-    x = jax.vmap(lambda s: space.enter(obs, s))(drawn.next_obs.reshape(-1, log.obs_dim))
+    x = jax.vmap(lambda s: space.encode(obs, s))(drawn.next_obs.reshape(-1, log.obs_dim))
     share = (x - space.box.low) / (space.box.high - space.box.low)
     np.testing.assert_allclose(jnp.quantile(share, jnp.array([0.0, 0.5, 1.0]), axis=0)[1], 0.5, atol=0.06)
     assert float(share.min()) >= -1e-4
@@ -281,12 +281,12 @@ def test_both_modes_are_sampled_where_a_gaussian_averages() -> None:
     log = two_mode_log()
     train, holdout = log.split(0.1)
     regressor, _ = fit_gaussian(
-        train, holdout, GaussianConfig(members=2, elites=2, width=32, depth=1, steps=500, batch_size=128),
+        train, holdout, GaussianEnsemble(members=2, elites=2, width=32, depth=1, steps=500, batch_size=128),
         key=jax.random.key(0),
     )  # fmt: skip
-    config = EnergyConfig(negatives="uniform", members=2, count=8, width=32, depth=2, activation="silu",
+    config = EnergySettings(negatives="uniform", members=2, count=8, width=32, depth=2, activation="silu",
                           batch_size=64, steps=800, ambient=Langevin(steps=10))  # fmt: skip
-    inference = InferenceConfig(start="noise", ambient=Langevin(steps=80, noise=0.5), latent=None)
+    inference = InferenceSettings(start="noise", ambient=Langevin(steps=80, noise=0.5), latent=None)
     model, _ = fit_energy(train, config, inference=inference, key=jax.random.key(1))
     obs, action = jnp.array([0.2]), jnp.zeros(1)
     draw = eqx.filter_jit(model.samples)
@@ -308,13 +308,13 @@ def test_other_rows_alone_can_train_an_energy() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"negatives": "uniform", "count": 0}, "at least one rival"),
-        ({"kind": "anchored", "negatives": "proposal", "others": 2}, "density of every rival"),
+        ({"negatives": "uniform", "count": 0}, "at least one negative"),
+        ({"kind": "anchored", "negatives": "proposal", "others": 2}, "density of every negative"),
         ({"negatives": "uniform", "others": 32}, "fewer than 32 other rows"),
     ],
 )
 def test_rivals_that_cannot_be_are_refused(changes: dict[str, Any], words: str) -> None:
-    regressor = GaussianEnsemble(eqx.filter_vmap(lambda k: Gaussian(GaussianConfig(), STATISTICS, key=k))(
+    regressor = GaussianModel(eqx.filter_vmap(lambda k: Gaussian(GaussianEnsemble(), STATISTICS, key=k))(
         jax.random.split(jax.random.key(0), 1)), jnp.zeros(1, jnp.int32))  # fmt: skip
     with pytest.raises(UserError, match=words):
         fit_energy(LOG, replace(SMALL, **changes), regressor=regressor, key=jax.random.key(0))
@@ -333,12 +333,12 @@ def jump_log(rows: int = 8000) -> Transitions:
 def test_a_jump_is_predicted_where_a_regressor_draws_a_slope() -> None:
     train, holdout = jump_log().split(0.1)
     regressor, _ = fit_gaussian(
-        train, holdout, GaussianConfig(members=3, elites=3, width=32, depth=2, steps=1000, batch_size=128),
+        train, holdout, GaussianEnsemble(members=3, elites=3, width=32, depth=2, steps=1000, batch_size=128),
         key=jax.random.key(0),
     )  # fmt: skip
-    config = EnergyConfig(negatives="uniform", members=3, count=8, width=32, depth=2, activation="silu",
+    config = EnergySettings(negatives="uniform", members=3, count=8, width=32, depth=2, activation="silu",
                           batch_size=64, steps=1200, ambient=Langevin(steps=6))  # fmt: skip
-    inference = InferenceConfig(start="noise", latent=None, ambient=Langevin(steps=60, noise=0.1))
+    inference = InferenceSettings(start="noise", latent=None, ambient=Langevin(steps=60, noise=0.1))
     model, _ = fit_energy(train, config, inference=inference, key=jax.random.key(1))
     obs = jnp.full((64, 1), 0.3)
     action = jnp.linspace(-0.4, -0.2, 64)[:, None]  # across the jump, at a = −0.3
@@ -357,7 +357,7 @@ def test_a_jump_is_predicted_where_a_regressor_draws_a_slope() -> None:
 
 def test_selection_weighs_members_by_their_precision() -> None:
     """Without corrections the lowest mean energy of Gaussian members is at their weighted mean."""
-    sizes = GaussianConfig(width=16, depth=2)
+    sizes = GaussianEnsemble(width=16, depth=2)
 
     def make(key: jax.Array) -> AnchoredEnergy:
         return AnchoredEnergy(Gaussian(sizes, STATISTICS, key=key), width=8, depth=1, key=key)
@@ -365,7 +365,7 @@ def test_selection_weighs_members_by_their_precision() -> None:
     members = eqx.filter_vmap(make)(jax.random.split(jax.random.key(0), 3))
     bounds = jnp.array([[0.5], [-2.0], [-4.0]]) * jnp.ones(len(LOG.obs[0]))
     members = eqx.tree_at(lambda m: m.anchor.max_log_variance, members, bounds)
-    model = EnergyEnsemble(members, SPACE, config=replace(REFINE, ambient=Langevin(steps=1)))
+    model = EnergyTransitionModel(members, SPACE, config=replace(REFINE, ambient=Langevin(steps=1)))
     obs, action = jnp.asarray(LOG.obs[0]), jnp.asarray(LOG.action[0])
     means, stds = eqx.filter_vmap(lambda anchor: anchor.predict(obs, action))(members.anchor)
     chosen = eqx.filter_jit(lambda m: m.select(obs, action, 4, key=jax.random.key(1)))(model)
@@ -382,10 +382,10 @@ def test_every_energy_model_samples_by_its_key_alone() -> None:
     anchored = AnchoredEnergy(GAUSSIAN, width=8, depth=1, key=jax.random.key(0))
     anchored = jax.tree_util.tree_map(lambda x: x[None] if eqx.is_array(x) else x, anchored)
     short = Langevin(steps=3)
-    noise = InferenceConfig(start="noise", latent=None, ambient=short)
+    noise = InferenceSettings(start="noise", latent=None, ambient=short)
     for model in (
-        EnergyEnsemble(members, SPACE, config=noise),
-        EnergyEnsemble(anchored, SPACE, config=REFINE),
+        EnergyTransitionModel(members, SPACE, config=noise),
+        EnergyTransitionModel(anchored, SPACE, config=REFINE),
     ):
         data, keys = Batch.of(LOG), jax.random.split(jax.random.key(3), 4)
         draw = eqx.filter_jit(lambda o, a, k, m=model: m.sample(o, a, key=k))

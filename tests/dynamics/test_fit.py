@@ -17,11 +17,11 @@ from jax import Array
 
 from mcetm import AnchoredETM, ManifoldETM, TransitionModel, UserError
 from mcetm.dynamics import (
-    AutoencoderConfig,
-    DiffusionConfig,
-    EnergyConfig,
-    GaussianConfig,
-    InferenceConfig,
+    AutoencoderSettings,
+    DiffusionEnsemble,
+    EnergySettings,
+    GaussianEnsemble,
+    InferenceSettings,
     Langevin,
     fit_diffusion,
     fit_energy,
@@ -32,12 +32,12 @@ from tests.dynamics.test_energy import LOG
 
 KEY = jax.random.key(0)
 TRAIN, HOLDOUT = LOG.split(0.2)
-GAUSSIAN = GaussianConfig(members=2, elites=2, steps=20, batch_size=16, validate_every=10)
-ENERGY = EnergyConfig(
+GAUSSIAN = GaussianEnsemble(members=2, elites=2, steps=20, batch_size=16, validate_every=10)
+ENERGY = EnergySettings(
     negatives="uniform", members=2, count=3, batch_size=16, steps=20, ambient=Langevin(steps=2)
 )
-DIFFUSION = DiffusionConfig(members=2, steps=20, batch_size=16, sampler_steps=3)
-INFERENCE = InferenceConfig(start="noise", latent=None, ambient=Langevin(steps=2))
+DIFFUSION = DiffusionEnsemble(members=2, steps=20, batch_size=16, sampler_steps=3)
+INFERENCE = InferenceSettings(start="noise", latent=None, ambient=Langevin(steps=2))
 
 
 class Residual(eqx.Module):
@@ -137,7 +137,7 @@ def test_callbacks_hear_of_every_chunk_and_can_end_it(kind: str) -> None:
 def test_settings_pass_a_network_to_their_energies() -> None:
     sizes = ManifoldETM(
         members=2, count=2, steps=5, batch_size=16, regressor=replace(GAUSSIAN, width=8, depth=1),
-        autoencoder=AutoencoderConfig(latent_dim=2, width=8, depth=1, steps=5, batch_size=16),
+        autoencoder=AutoencoderSettings(latent_dim=2, width=8, depth=1, steps=5, batch_size=16),
         latent=Langevin(steps=2), ambient=Langevin(steps=2), inference=INFERENCE,
     )  # fmt: skip
     model = sizes.fit(TRAIN, holdout=HOLDOUT, network=Residual)

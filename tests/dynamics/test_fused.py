@@ -13,10 +13,10 @@ import pytest
 from mcetm import Statistics, Transitions
 from mcetm.dynamics import fused
 from mcetm.dynamics.energy import AnchoredEnergy, PlainEnergy
-from mcetm.dynamics.gaussian import Gaussian, GaussianConfig, GaussianEnsemble
-from mcetm.dynamics.inference import REFINE, EnergyEnsemble, InferenceConfig
+from mcetm.dynamics.gaussian import Gaussian, GaussianEnsemble, GaussianModel
+from mcetm.dynamics.inference import REFINE, EnergyTransitionModel, InferenceSettings
 from mcetm.dynamics.langevin import Langevin
-from mcetm.dynamics.manifold import Autoencoder, AutoencoderConfig
+from mcetm.dynamics.manifold import Autoencoder, AutoencoderSettings
 from mcetm.dynamics.space import Space, Variable
 from mcetm.kernels import chains
 from mcetm.nn.members import member_keys
@@ -25,7 +25,7 @@ from mcetm.nn.scaling import Scaling
 STEPS = Langevin(steps=5, first=0.3, last=0.1, noise=1.0)
 
 
-def _model(kind: str, variable: Variable = "next_obs", trunk: int = 0) -> EnergyEnsemble:
+def _model(kind: str, variable: Variable = "next_obs", trunk: int = 0) -> EnergyTransitionModel:
     rng = np.random.default_rng(0)
     obs = rng.normal(1.0, 2.0, (50, 3)).astype(np.float32)
     action = rng.uniform(-1, 1, (50, 2)).astype(np.float32)
@@ -35,29 +35,31 @@ def _model(kind: str, variable: Variable = "next_obs", trunk: int = 0) -> Energy
     )
     statistics, space = Statistics.of(data), Space.of(data, variable)
     keys = jax.random.split(jax.random.key(0), 2)
-    gaussians = eqx.filter_vmap(lambda k: Gaussian(GaussianConfig(width=8, depth=2), statistics, key=k))(keys)
-    regressor = GaussianEnsemble(gaussians, jnp.arange(2))
+    gaussians = eqx.filter_vmap(lambda k: Gaussian(GaussianEnsemble(width=8, depth=2), statistics, key=k))(
+        keys
+    )
+    regressor = GaussianModel(gaussians, jnp.arange(2))
     if kind == "anchored":
         made = eqx.filter_vmap(
             lambda k, g: AnchoredEnergy(g, width=8, depth=2, key=k), in_axes=(0, eqx.if_array(0))
         )(keys, gaussians)
         last = lambda m: m.correction.layers[-1].weight  # noqa: E731
         members = eqx.tree_at(last, made, jax.random.normal(jax.random.key(1), last(made).shape))
-        return EnergyEnsemble(members, space, None, None, replace(REFINE, ambient=STEPS))
+        return EnergyTransitionModel(members, space, None, None, replace(REFINE, ambient=STEPS))
     members = eqx.filter_vmap(lambda k: PlainEnergy(statistics, space, width=8, depth=2, trunk=trunk, key=k))(
         keys
     )
     autoencoder = None
     if kind == "latent":
         autoencoder = Autoencoder(
-            AutoencoderConfig(latent_dim=2, width=6, depth=2),
+            AutoencoderSettings(latent_dim=2, width=6, depth=2),
             Scaling.of(statistics.obs),
             key=jax.random.key(2),
         )
         codes = Scaling(jnp.array([0.1, -0.2]), jnp.array([0.5, 2.0]))
         autoencoder = eqx.tree_at(lambda a: a.code_scale, autoencoder, codes)
-    return EnergyEnsemble(
-        members, space, regressor, autoencoder, InferenceConfig(latent=STEPS, ambient=STEPS)
+    return EnergyTransitionModel(
+        members, space, regressor, autoencoder, InferenceSettings(latent=STEPS, ambient=STEPS)
     )
 
 
@@ -65,7 +67,7 @@ def _row() -> tuple[jax.Array, jax.Array]:
     return jnp.array([0.3, -0.2, 1.1]), jnp.array([0.5, -0.5])
 
 
-def _draw(model: EnergyEnsemble, obs: jax.Array, action: jax.Array, key: jax.Array) -> tuple:
+def _draw(model: EnergyTransitionModel, obs: jax.Array, action: jax.Array, key: jax.Array) -> tuple:
     noise = jnp.array([model.config.noise_factors[0]] * 3)
     keys = jax.vmap(lambda k: jax.random.split(k, 3))(member_keys(key, 2))
     return fused.draw(model, obs, action, noise, keys, chains.sample)
@@ -77,7 +79,7 @@ CASES = [("plain", "next_obs", 0), ("plain", "boxed", 2), ("anchored", "change",
 @pytest.mark.parametrize(("kind", "variable", "trunk"), CASES)
 def test_without_noise_both_ways_lead_to_the_same_states(kind: str, variable: Variable, trunk: int) -> None:
     model = _model(kind, variable, trunk)
-    still = replace(model, config=replace(model.config, noise_factors=(0.0,), descend=True))
+    still = replace(model, config=replace(model.config, noise_factors=(0.0,), accept_only_lower=True))
     drawn = still.samples(*_row(), 3, key=jax.random.key(3))
     states, energies = _draw(still, *_row(), jax.random.key(3))
     np.testing.assert_allclose(states, drawn.next_obs, atol=1e-4)

@@ -1,4 +1,4 @@
-"""Rivals whose chains a kernel runs: the same ones as on the plain path, and one call for all of a step."""
+"""Negatives whose chains a kernel runs: the same as on the plain path, and one call for all of a step."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 
 from mcetm.dynamics import fused
 from mcetm.dynamics.energy import AnchoredEnergy, Conditional, Energy, PlainEnergy
-from mcetm.dynamics.etm import EnergyConfig, fit_energy
+from mcetm.dynamics.etm import EnergySettings, fit_energy
 from mcetm.dynamics.langevin import Convention, Langevin
-from mcetm.dynamics.manifold import Autoencoder, AutoencoderConfig
+from mcetm.dynamics.manifold import Autoencoder, AutoencoderSettings
 from mcetm.dynamics.negatives import ManifoldNegatives, Negatives, NoiseNegatives, Row
 from mcetm.dynamics.space import Space
 from mcetm.kernels import chains
@@ -30,7 +30,7 @@ ROWS = jax.tree.map(lambda leaf: leaf[:3], Batch.of(LOG))
 AUTOENCODER = eqx.tree_at(
     lambda a: a.code_scale.std,
     Autoencoder(
-        AutoencoderConfig(latent_dim=2, width=16, depth=2), GAUSSIAN.inputs.obs, key=jax.random.key(0)
+        AutoencoderSettings(latent_dim=2, width=16, depth=2), GAUSSIAN.inputs.obs, key=jax.random.key(0)
     ),
     jnp.array([0.5, 2.0]),
 )
@@ -53,11 +53,11 @@ def _members(kind: str = "plain", width: int = 8) -> Any:
 
 def _row(energy: Energy, row: Batch) -> Row:
     unit = energy.unit(row.obs, row.action)
-    truth = SPACE.enter(row.obs, row.next_obs)
+    truth = SPACE.encode(row.obs, row.next_obs)
     return Row(row.obs, row.action, truth, None if unit is None else unit / SPACE.scale.std)
 
 
-def _rivals(members: Any, negatives: Negatives, count: int = 4, seed: int = 0) -> np.ndarray:
+def _negatives(members: Any, negatives: Negatives, count: int = 4, seed: int = 0) -> np.ndarray:
     """Of two members and three rows, as training draws them: members outside, rows inside."""
 
     def of_member(energy: Energy, key: jax.Array) -> jax.Array:
@@ -68,9 +68,9 @@ def _rivals(members: Any, negatives: Negatives, count: int = 4, seed: int = 0) -
         return jax.vmap(of_row)(ROWS, jax.random.split(key, 3))
 
     keys = jax.random.split(jax.random.key(seed), 2)
-    rivals = np.asarray(eqx.filter_vmap(of_member)(members, keys))
+    drawn = np.asarray(eqx.filter_vmap(of_member)(members, keys))
     jax.effects_barrier()  # until calls are counted
-    return rivals
+    return drawn
 
 
 class Recorder:
@@ -104,9 +104,9 @@ CASES = {
 def test_without_noise_rivals_are_those_of_the_plain_path(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kind, negatives = CASES[case]
     members = _members(kind)
-    expected = _rivals(members, negatives)
+    expected = _negatives(members, negatives)
     recorder = Recorder(monkeypatch)
-    np.testing.assert_allclose(_rivals(members, negatives), expected, atol=2e-4)
+    np.testing.assert_allclose(_negatives(members, negatives), expected, atol=2e-4)
     latent_too = isinstance(negatives, ManifoldNegatives) and kind == "plain"
     assert recorder.calls == 1 + latent_too, "one call for all members and rows of a stage"
     assert recorder.problems[-1].start.shape[:3] == (2, 3, 4)
@@ -122,9 +122,9 @@ def test_a_pull_is_integrated_as_the_sampler_does_it(
     stiff = replace(STILL, convention=convention, move_clip=None)
     negatives = replace(MANIFOLD, latent=stiff, sigma=(0.05, 0.3))
     members = _members()
-    expected = _rivals(members, negatives)
+    expected = _negatives(members, negatives)
     recorder = Recorder(monkeypatch)
-    np.testing.assert_allclose(_rivals(members, negatives), expected, atol=2e-4)
+    np.testing.assert_allclose(_negatives(members, negatives), expected, atol=2e-4)
     assert any(problem.pull is not None for problem in recorder.problems)
 
 
@@ -132,19 +132,19 @@ def test_with_noise_the_law_is_that_of_the_plain_path(monkeypatch: pytest.Monkey
     noisy = Langevin(steps=5, first=0.1, last=0.1, convention="paper", noise=1.0, move_clip=None)
     negatives = ManifoldNegatives(AUTOENCODER, SPACE, noisy, noisy, recovery=0.0)
     members = _members()
-    theirs = _rivals(members, negatives, 1500, seed=1)
+    theirs = _negatives(members, negatives, 1500, seed=1)
     Recorder(monkeypatch)
-    ours = _rivals(members, negatives, 1500)
+    ours = _negatives(members, negatives, 1500)
     error = np.sqrt((ours.var(axis=2) + theirs.var(axis=2)) / 1500)
     assert (np.abs(ours.mean(axis=2) - theirs.mean(axis=2)) < 4 * error).all()
     assert (np.abs(ours.std(axis=2) / theirs.std(axis=2) - 1) < 0.15).all()
     inside = ours[(ours > np.asarray(SPACE.box.low)) & (ours < np.asarray(SPACE.box.high))]
-    assert len(np.unique(inside)) > 0.99 * inside.size, "members, rows and rivals have noise of their own"
+    assert len(np.unique(inside)) > 0.99 * inside.size, "members, rows and drawn have noise of their own"
 
 
 def test_a_training_step_of_all_members_is_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = Recorder(monkeypatch)
-    config = EnergyConfig(
+    config = EnergySettings(
         negatives="uniform", members=3, count=4, width=8, depth=2, batch_size=16, steps=2, ambient=STILL
     )
     _, history = fit_energy(LOG, config, key=jax.random.key(0), chunk=2)
@@ -162,12 +162,12 @@ def test_the_kernel_itself_runs_a_stage(stage: str, other: str, monkeypatch: pyt
     tuning = Tuning(interpret=interpreter.InterpretGPUParams())
     negatives = replace(MANIFOLD, **{stage: replace(STILL, steps=2)})
     members = _members(width=72)
-    expected = _rivals(members, negatives, 2)
+    expected = _negatives(members, negatives, 2)
     run = jax.jit(lambda c, m, key: hopper.sample(c, m, tuning, key=key), static_argnums=1)
     monkeypatch.setattr(fused, "kernel", lambda *_, **__: lambda c, m, *, key: run(c, m, key))
-    truth = jax.vmap(SPACE.enter)(ROWS.obs, ROWS.next_obs)
+    truth = jax.vmap(SPACE.encode)(ROWS.obs, ROWS.next_obs)
     travelled = np.abs(expected - np.asarray(truth)[None, :, None]).mean()
-    assert np.abs(_rivals(members, negatives, 2) - expected).mean() < 0.02 * travelled
+    assert np.abs(_negatives(members, negatives, 2) - expected).mean() < 0.02 * travelled
 
 
 @pytest.mark.parametrize("negatives", [NoiseNegatives(SPACE, Langevin(steps=2)), MANIFOLD])

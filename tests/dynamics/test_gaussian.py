@@ -11,11 +11,13 @@ import pytest
 from scipy import stats
 
 from mcetm import Statistics, Transitions
-from mcetm.dynamics.gaussian import KIT, Gaussian, GaussianConfig, GaussianEnsemble, fit_gaussian
+from mcetm.dynamics.gaussian import KIT, Gaussian, GaussianEnsemble, GaussianModel, fit_gaussian
 from mcetm.training import EarlyStopping
 from mcetm.training.batches import Batch
 
-SMALL = GaussianConfig(members=3, elites=2, width=32, depth=2, steps=600, batch_size=128, validate_every=200)
+SMALL = GaussianEnsemble(
+    members=3, elites=2, width=32, depth=2, steps=600, batch_size=128, validate_every=200
+)
 
 
 def linear_log(rows: int = 4000, noise: float = 0.05) -> Transitions:
@@ -29,7 +31,7 @@ def linear_log(rows: int = 4000, noise: float = 0.05) -> Transitions:
     return Transitions.from_arrays(obs, action, np.zeros(rows), following, np.zeros(rows, bool), ends)
 
 
-def one(config: GaussianConfig = SMALL) -> Gaussian:
+def one(config: GaussianEnsemble = SMALL) -> Gaussian:
     return Gaussian(config, Statistics.of(linear_log()), key=jax.random.key(0))
 
 
@@ -94,7 +96,7 @@ def test_an_ensemble_is_its_members_one_by_one() -> None:
     statistics = Statistics.of(linear_log())
     keys = jax.random.split(jax.random.key(1), 3)
     members = eqx.filter_vmap(lambda k: Gaussian(SMALL, statistics, key=k))(keys)
-    ensemble = GaussianEnsemble(members, jnp.array([2, 0]))
+    ensemble = GaussianModel(members, jnp.array([2, 0]))
     obs, action, following = jnp.array([0.1, 1.0]), jnp.array([0.2, -0.3]), jnp.array([0.2, 1.1])
     mean, std = ensemble.of_members(obs, action)
     for place, number in enumerate((2, 0)):
@@ -110,7 +112,7 @@ def test_samples_come_from_every_elite_and_from_the_key_alone() -> None:
     members = eqx.filter_vmap(lambda k: Gaussian(SMALL, statistics, key=k))(
         jax.random.split(jax.random.key(1), 3)
     )
-    ensemble = GaussianEnsemble(members, jnp.array([2, 0]))
+    ensemble = GaussianModel(members, jnp.array([2, 0]))
     obs, action = jnp.array([0.1, 1.0]), jnp.array([0.2, -0.3])
     keys = jax.random.split(jax.random.key(2), 4000)
     samples = jax.vmap(lambda k: ensemble.sample(obs, action, key=k))(keys)

@@ -14,14 +14,14 @@ from jax import Array
 
 from mcetm import EnergyModel, Samples, Statistics, TransitionModel, Transitions, UserError
 from mcetm.dynamics import (
-    Diffusion,
-    DiffusionConfig,
+    Denoiser,
     DiffusionEnsemble,
-    EnergyEnsemble,
+    DiffusionModel,
+    EnergyTransitionModel,
     Gaussian,
-    GaussianConfig,
     GaussianEnsemble,
-    InferenceConfig,
+    GaussianModel,
+    InferenceSettings,
     Langevin,
     PlainEnergy,
     Space,
@@ -72,25 +72,23 @@ class Bowls(EnergyModel):
         return 0.5 * ((next_obs - obs) ** 2).sum() + jnp.arange(2.0)
 
 
-def gaussian() -> GaussianEnsemble:
-    make = lambda key: Gaussian(GaussianConfig(width=8, depth=1), STATISTICS, key=key)  # noqa: E731
-    return GaussianEnsemble(
-        eqx.filter_vmap(make)(jax.random.split(jax.random.key(0), 4)), jnp.array([0, 2, 3])
-    )
+def gaussian() -> GaussianModel:
+    make = lambda key: Gaussian(GaussianEnsemble(width=8, depth=1), STATISTICS, key=key)  # noqa: E731
+    return GaussianModel(eqx.filter_vmap(make)(jax.random.split(jax.random.key(0), 4)), jnp.array([0, 2, 3]))
 
 
-def diffusion() -> DiffusionEnsemble:
-    sizes = DiffusionConfig(width=8, depth=1, sampler_steps=3)
-    make = lambda key: Diffusion(sizes, STATISTICS, key=key)  # noqa: E731
-    return DiffusionEnsemble(eqx.filter_vmap(make)(jax.random.split(jax.random.key(0), 2)))
+def diffusion() -> DiffusionModel:
+    sizes = DiffusionEnsemble(width=8, depth=1, sampler_steps=3)
+    make = lambda key: Denoiser(sizes, STATISTICS, key=key)  # noqa: E731
+    return DiffusionModel(eqx.filter_vmap(make)(jax.random.split(jax.random.key(0), 2)))
 
 
-def energy() -> EnergyEnsemble:
+def energy() -> EnergyTransitionModel:
     space = Space.of(LOG)
     make = lambda key: PlainEnergy(STATISTICS, space, width=8, depth=1, key=key)  # noqa: E731
     members = eqx.filter_vmap(make)(jax.random.split(jax.random.key(0), 2))
-    config = InferenceConfig(latent=None, ambient=Langevin(steps=2))
-    return EnergyEnsemble(members, space, gaussian(), config=config)
+    config = InferenceSettings(latent=None, ambient=Langevin(steps=2))
+    return EnergyTransitionModel(members, space, gaussian(), config=config)
 
 
 MODELS: dict[str, Callable[[], TransitionModel]] = {
@@ -288,7 +286,7 @@ def test_disagreement_grows_with_what_members_differ_by_and_is_none_for_one_alon
 
 def test_disagreement_has_a_slope_even_where_members_agree() -> None:
     """Rollouts may be differentiated; a plain root would give a slope that is not a number."""
-    same = GaussianEnsemble(gaussian().members, jnp.array([1, 1]))
+    same = GaussianModel(gaussian().members, jnp.array([1, 1]))
     slope = jax.grad(lambda a: same.apart(jnp.zeros(2), a, key=KEY))(jnp.ones(1))
     assert np.isfinite(slope).all()
 

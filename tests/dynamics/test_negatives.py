@@ -1,4 +1,4 @@
-"""Where rivals come from: bounded chains, known densities, other rows, and the space they live in."""
+"""Where drawn come from: bounded chains, known densities, other rows, and the space they live in."""
 
 from dataclasses import replace
 
@@ -14,10 +14,10 @@ from mcetm.dynamics.etm import (
     PAPER,
     PAPER_EMPO,
     STANDARD,
-    EnergyConfig,
+    EnergySettings,
 )
 from mcetm.dynamics.langevin import Langevin
-from mcetm.dynamics.manifold import Autoencoder, AutoencoderConfig
+from mcetm.dynamics.manifold import Autoencoder, AutoencoderSettings
 from mcetm.dynamics.negatives import ManifoldNegatives, NoiseNegatives, ProposalNegatives, Row, other_rows
 from mcetm.dynamics.space import Space, Variable
 from mcetm.training.batches import Batch
@@ -31,38 +31,40 @@ from tests.dynamics.test_energy import GAUSSIAN, LOG, ROW, SEEN, SPACE, plain
     seed=st.integers(0, 20),
 )
 @settings(max_examples=8, deadline=None, derandomize=True)
-def test_manifold_chains_stay_bounded(sigma: float, recovery: float, preset: EnergyConfig, seed: int) -> None:
+def test_manifold_chains_stay_bounded(
+    sigma: float, recovery: float, preset: EnergySettings, seed: int
+) -> None:
     autoencoder = Autoencoder(
-        AutoencoderConfig(latent_dim=2, width=16), SPACE.scale, key=jax.random.key(seed)
+        AutoencoderSettings(latent_dim=2, width=16), SPACE.scale, key=jax.random.key(seed)
     )
     box = SPACE.box
     negatives = ManifoldNegatives(
         autoencoder, SPACE, preset.latent, preset.ambient, (sigma, sigma), recovery=recovery
     )
     energy = plain(seed)
-    at = lambda x: energy(ROW.obs, ROW.action, SPACE.leave(ROW.obs, x))  # noqa: E731
-    rivals = negatives(at, SEEN, 8, key=jax.random.key(seed))
-    assert bool(jnp.isfinite(rivals).all())
-    assert bool(((rivals >= box.low) & (rivals <= box.high)).all())
+    at = lambda x: energy(ROW.obs, ROW.action, SPACE.decode(ROW.obs, x))  # noqa: E731
+    drawn = negatives(at, SEEN, 8, key=jax.random.key(seed))
+    assert bool(jnp.isfinite(drawn).all())
+    assert bool(((drawn >= box.low) & (drawn <= box.high)).all())
 
 
 def test_decoded_differences_start_from_the_truth() -> None:
     """With a tiny perturbation and a flat energy `difference` stays at the truth, plain decoding does not."""
-    autoencoder = Autoencoder(AutoencoderConfig(latent_dim=2, width=16), SPACE.scale, key=jax.random.key(0))
+    autoencoder = Autoencoder(AutoencoderSettings(latent_dim=2, width=16), SPACE.scale, key=jax.random.key(0))
     still = Langevin(steps=1, first=1e-9, last=1e-9, noise=0.0)
     flat = lambda x: 0.0 * x.sum()  # noqa: E731
     for difference in (True, False):
         negatives = ManifoldNegatives(
             autoencoder, SPACE, still, still, (1e-5, 1e-5), recovery=0.0, difference=difference
         )
-        distance = float(jnp.abs(negatives(flat, SEEN, 4, key=jax.random.key(0)) - SEEN.truth).max())
+        distance = float(jnp.abs(negatives(flat, SEEN, 4, key=jax.random.key(0)) - SEEN.positive).max())
         assert (distance < 1e-3) == difference
 
 
 def test_a_proposals_log_density_is_that_of_its_draws() -> None:
     negatives = ProposalNegatives(GAUSSIAN, SPACE, (1.0, 3.0))
     draws = negatives(lambda x: x.sum(), SEEN, 20_000, key=jax.random.key(0))
-    mean, std = negatives.moments(SEEN)
+    mean, std = negatives.mean_and_std(SEEN)
     # Importance weights of a unit-width Gaussian against the mixture must average to 1.
     log_p = (-0.5 * ((draws - mean) / std) ** 2 - jnp.log(std) - 0.5 * jnp.log(2 * jnp.pi)).sum(axis=1)
     weights = jnp.exp(log_p - negatives.log_density(SEEN, draws))
@@ -70,15 +72,15 @@ def test_a_proposals_log_density_is_that_of_its_draws() -> None:
 
 
 def test_other_rows_are_never_the_row_itself() -> None:
-    truths = jnp.arange(8.0)[:, None]
+    positives = jnp.arange(8.0)[:, None]
     for index in (0, 7):
-        drawn = other_rows(truths, jnp.asarray(index), 500, key=jax.random.key(index))
+        drawn = other_rows(positives, jnp.asarray(index), 500, key=jax.random.key(index))
         assert sorted(set(drawn.ravel().tolist())) == [float(i) for i in range(8) if i != index]
 
 
 def test_log_uniform_perturbations_have_every_scale_alike() -> None:
     negatives = ManifoldNegatives(
-        Autoencoder(AutoencoderConfig(latent_dim=2, width=8), SPACE.scale, key=jax.random.key(0)),
+        Autoencoder(AutoencoderSettings(latent_dim=2, width=8), SPACE.scale, key=jax.random.key(0)),
         SPACE, Langevin(steps=1), Langevin(steps=1), (1e-3, 1.0), "log-uniform",
     )  # fmt: skip
     drawn = jax.vmap(negatives._draw_sigma)(jax.random.split(jax.random.key(0), 4000))
@@ -90,19 +92,19 @@ def test_log_uniform_perturbations_have_every_scale_alike() -> None:
 @pytest.mark.parametrize("variable", ["next_obs", "change", "boxed"])
 def test_a_space_is_left_as_it_was_entered(variable: Variable) -> None:
     space = Space.of(LOG, variable)
-    inside = jax.vmap(space.enter)(Batch.of(LOG).obs, Batch.of(LOG).next_obs)
+    inside = jax.vmap(space.encode)(Batch.of(LOG).obs, Batch.of(LOG).next_obs)
     assert bool(((inside >= space.box.low) & (inside <= space.box.high)).all())
     if variable == "change":
         np.testing.assert_allclose(inside.std(axis=0), 1.0, rtol=1e-3)
     if variable == "boxed":
         np.testing.assert_allclose(np.abs(inside).max(axis=0), 1.0, rtol=1e-5)
         np.testing.assert_allclose(space.box.high, 1.1, rtol=1e-6)
-    back = jax.vmap(space.leave)(Batch.of(LOG).obs, inside)
+    back = jax.vmap(space.decode)(Batch.of(LOG).obs, inside)
     np.testing.assert_allclose(back, LOG.next_obs, atol=1e-5)
 
 
 def test_standard_chains_come_to_the_data_where_changes_have_long_tails() -> None:
-    """As steep as the gradient penalty allows, and from anywhere in the box: else every rival is an easy one.
+    """As steep as the gradient penalty allows, from anywhere in the box: else every negative is an easy one.
 
     In units of their spread the box of heavy-tailed changes is wider than chains are long.
     """
@@ -114,12 +116,12 @@ def test_standard_chains_come_to_the_data_where_changes_have_long_tails() -> Non
     def distance(variable: Variable) -> float:
         space = Space.of(log, variable)
         row = jax.tree_util.tree_map(lambda x: x[0], Batch.of(log))
-        truth = space.enter(row.obs, row.next_obs)
+        truth = space.encode(row.obs, row.next_obs)
         steep = lambda x: STANDARD.margin * jnp.linalg.norm(x - truth)  # noqa: E731
-        rivals = NoiseNegatives(space, STANDARD.ambient)(
+        drawn = NoiseNegatives(space, STANDARD.ambient)(
             steep, Row(row.obs, row.action, truth), 32, key=jax.random.key(0)
         )
-        return float(jnp.abs(rivals - truth).max())
+        return float(jnp.abs(drawn - truth).max())
 
     assert distance(STANDARD.variable) < 0.1
     assert distance("change") > 1.0

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from mcetm import Transitions, UserError
-from mcetm.dynamics.reward import HeadConfig, fit_reward, fit_termination
+from mcetm.dynamics.reward import HeadSettings, fit_reward, fit_termination
 from mcetm.training.batches import Batch
 
-CONFIG = HeadConfig(width=32, learning_rate=3e-3, steps=3000, batch_size=128)
+CONFIG = HeadSettings(width=32, learning_rate=3e-3, steps=3000, batch_size=128)
 
 
 def log(rows: int = 3000) -> Transitions:
@@ -50,7 +50,7 @@ def test_a_log_without_rewards_has_no_reward_model() -> None:
 def test_a_fit_of_other_data_is_refused(tmp_path: Path) -> None:
     """A folder holds a model of one log; another log in it is a mix-up."""
     train, holdout = log(200).split(0.2)
-    config = HeadConfig(width=8, depth=1, steps=10, batch_size=16)
+    config = HeadSettings(width=8, depth=1, steps=10, batch_size=16)
     fit_reward(train, holdout, config, key=jax.random.key(0), folder=tmp_path)
     fit_reward(train, holdout, config, key=jax.random.key(0), folder=tmp_path)
     with pytest.raises(UserError, match="another configuration: 'data'"):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from mcetm import Statistics, Transitions
-from mcetm.dynamics import REFINE, EnergyEnsemble, Space, SupportConfig, fit_support
+from mcetm.dynamics import REFINE, EnergyTransitionModel, Space, SupportSettings, fit_support
 from mcetm.dynamics.energy import AnchoredEnergy, PlainEnergy
-from mcetm.dynamics.gaussian import Gaussian, GaussianConfig
+from mcetm.dynamics.gaussian import Gaussian, GaussianEnsemble
 from mcetm.dynamics.support import Support, moved, pinned
 from mcetm.evaluation.detection import auroc
 
@@ -31,14 +31,14 @@ def line_log(rows: int) -> Transitions:
 LOG = line_log(2000)
 STATISTICS = Statistics.of(LOG)
 OBS, ACTION = jnp.asarray(LOG.obs[5]), jnp.asarray(LOG.action[5])
-SMALL = SupportConfig(width=32, depth=2, batch_size=256, steps=1000)
+SMALL = SupportSettings(width=32, depth=2, batch_size=256, steps=1000)
 
 
 def anchored(count: int) -> AnchoredEnergy:
     """With corrections U that have learned something, each a level of its own."""
 
     def member(key: jax.Array) -> AnchoredEnergy:
-        anchor = Gaussian(GaussianConfig(width=8, depth=1), STATISTICS, key=key)
+        anchor = Gaussian(GaussianEnsemble(width=8, depth=1), STATISTICS, key=key)
         energy = AnchoredEnergy(anchor, width=8, depth=1, key=key)
         end = (energy.correction.layers[-1].weight, energy.correction.layers[-1].bias)
         learned = tuple(jax.random.normal(jax.random.fold_in(key, i), x.shape) for i, x in enumerate(end))
@@ -82,7 +82,7 @@ def test_energies_without_anchors_are_not_pinned() -> None:
 
 def test_a_moved_pair_keeps_its_state_or_its_action_or_neither() -> None:
     keys = jax.random.split(jax.random.key(0), 3000)
-    config = SupportConfig(smallest=0.1, largest=0.5)
+    config = SupportSettings(smallest=0.1, largest=0.5)
     found = np.asarray(jax.vmap(lambda k: moved(jnp.zeros(50), 40, config, key=k))(keys))
     state, action = found[:, :40], found[:, 40:]
     still = [(part == 0.0).all(axis=1) for part in (state, action)]
@@ -113,7 +113,7 @@ def test_support_tells_pairs_of_the_log_from_others(support: Support) -> None:
 
 
 @eqx.filter_jit
-def asked(model: EnergyEnsemble) -> tuple[jax.Array, ...]:
+def asked(model: EnergyTransitionModel) -> tuple[jax.Array, ...]:
     key = jax.random.key(1)
     drawn = model.samples(OBS, ACTION, 4, key=key)
     assert drawn.energy is not None
@@ -123,7 +123,7 @@ def asked(model: EnergyEnsemble) -> tuple[jax.Array, ...]:
 
 def test_the_expected_error_is_the_total_spread_of_the_anchors_wherever_they_are(support: Support) -> None:
     members = anchored(4)
-    model = EnergyEnsemble(members, Space.of(LOG), config=REFINE, support=support)
+    model = EnergyTransitionModel(members, Space.of(LOG), config=REFINE, support=support)
     means, stds, *_ = (np.asarray(part, np.float64) for part in at_means(members, OBS))
     total = (stds**2 + means.var(axis=0, ddof=1)) / np.asarray(STATISTICS.change.std) ** 2
     found = float(model.expected_error(OBS, ACTION, key=jax.random.key(0)))
@@ -132,7 +132,7 @@ def test_the_expected_error_is_the_total_spread_of_the_anchors_wherever_they_are
 
 def test_chains_do_not_feel_it_and_energies_do(support: Support) -> None:
     chain = replace(REFINE.ambient, steps=3)
-    bare = EnergyEnsemble(anchored(3), Space.of(LOG), config=replace(REFINE, ambient=chain))
+    bare = EnergyTransitionModel(anchored(3), Space.of(LOG), config=replace(REFINE, ambient=chain))
     without, found = asked(bare), asked(replace(bare, support=support))
     np.testing.assert_allclose(found[0], without[0], rtol=1e-5)
     np.testing.assert_allclose(found[1], without[1], rtol=1e-5)

@@ -9,7 +9,7 @@ import pytest
 from jax import Array
 
 from mcetm import EnergyModel, Samples, TransitionModel, Transitions, TrustRegion, World
-from mcetm.dynamics import CalibrationConfig, View
+from mcetm.dynamics import CalibrationSettings, View
 from mcetm.dynamics.trust import held_out_disagreement
 from tests.dynamics.test_model import Bowls, gaussian
 
@@ -24,7 +24,7 @@ LOG = Transitions.from_arrays(
     np.ones(ROWS, bool),
 )
 KEY = jax.random.key(3)
-CONFIG = CalibrationConfig(quantile=0.9, samples=2)
+CONFIG = CalibrationSettings(quantile=0.9, samples=2)
 FAR, NEAR = jnp.array([50.0]), jnp.array([0.1])
 
 
@@ -75,7 +75,7 @@ def outside(
 @pytest.mark.parametrize("make", [Parting, PartingBowls, gaussian])
 def test_the_share_of_held_out_pairs_outside_is_one_minus_the_quantile(make: type, quantile: float) -> None:
     model = make()
-    trust = TrustRegion.of(model, LOG, CalibrationConfig(quantile=quantile, samples=1), key=KEY)
+    trust = TrustRegion.of(model, LOG, CalibrationSettings(quantile=quantile, samples=1), key=KEY)
     apart = np.asarray(model.disagreement(LOG.obs, LOG.action))
     assert np.mean(apart > float(trust.pair_limit)) == pytest.approx(1 - quantile, abs=1.5 / ROWS)
 
@@ -88,7 +88,7 @@ def test_fresh_pairs_of_the_same_kind_are_outside_as_often() -> None:
 
 
 def test_no_more_rows_are_measured_than_the_settings_say() -> None:
-    config = CalibrationConfig(rows=30, batch_size=7)
+    config = CalibrationSettings(rows=30, batch_size=7)
     found = held_out_disagreement(Parting(), LOG, config, key=KEY)
     assert found.shape == (30,)
     everywhere = 2 * np.abs(LOG.action[:, 0])
@@ -123,7 +123,7 @@ def test_next_states_of_a_model_with_energies_are_tested_by_their_energy() -> No
 def test_the_limit_of_pairs_does_not_depend_on_how_energies_are_calibrated() -> None:
     model: EnergyModel = PartingBowls()
     limits = {
-        float(TrustRegion.of(model, LOG, CalibrationConfig(mode=mode, quantile=0.9), key=KEY).pair_limit)
+        float(TrustRegion.of(model, LOG, CalibrationSettings(mode=mode, quantile=0.9), key=KEY).pair_limit)
         for mode in ("quantile", "absolute", "relative", "conformal")
     }
     assert len(limits) == 1

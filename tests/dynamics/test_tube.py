@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mcetm.data.transitions import Transitions
-from mcetm.dynamics import AutoencoderConfig, Tube, fit_autoencoder
+from mcetm.dynamics import AutoencoderSettings, Tube, fit_autoencoder
 from mcetm.errors import UserError
 
 
@@ -21,7 +21,7 @@ def line(rows: int, seed: int) -> Transitions:
 
 @pytest.fixture(scope="module")
 def tube() -> Tube:
-    settings = AutoencoderConfig(latent_dim=1, width=16, depth=2, steps=800, batch_size=128)
+    settings = AutoencoderSettings(latent_dim=1, width=16, depth=2, steps=800, batch_size=128)
     autoencoder, _ = fit_autoencoder(line(2000, 0), settings, key=jax.random.key(0))
     return Tube.of(autoencoder, line(1000, 1), quantile=0.9)
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from mcetm import Task, Transitions, World, WorldSettings
-from mcetm.dynamics import CalibrationConfig, HeadConfig, LearnedTermination, View
+from mcetm.dynamics import CalibrationSettings, HeadSettings, LearnedTermination, View
 from mcetm.dynamics.reward import TerminationRule
 from tests.dynamics.test_model import TOY
 
-HEAD = HeadConfig(width=8, depth=1, steps=20, batch_size=16)
+HEAD = HeadSettings(width=8, depth=1, steps=20, batch_size=16)
 KEY = jax.random.key(0)
 HALFWAY = Task("halfway", "Pendulum-v1", 2, (-1.0,), (1.0,), 10, termination=lambda s: s[..., 0] > 0.5)
 ENDLESS = Task("endless", "Pendulum-v1", 2, (-1.0,), (1.0,), 10)
@@ -31,7 +31,9 @@ def log(*, ends: bool) -> Transitions:
 
 def around(task: Task | None, termination: Literal["auto", "learned", "none"], *, ends: bool = True) -> World:
     train, holdout = log(ends=ends).split(0.2)
-    config = WorldSettings(reward=HEAD, termination=termination, calibration=CalibrationConfig(quantile=0.9))
+    config = WorldSettings(
+        reward=HEAD, termination=termination, calibration=CalibrationSettings(quantile=0.9)
+    )
     return World.of(TOY, train, holdout=holdout, config=config, task=task)
 
 

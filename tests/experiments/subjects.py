@@ -8,12 +8,12 @@ from mcetm import Statistics, Transitions
 from mcetm.dynamics import (
     REFINE,
     AnchoredEnergy,
-    AutoencoderConfig,
-    DiffusionConfig,
-    EnergyEnsemble,
+    AutoencoderSettings,
+    DiffusionEnsemble,
+    EnergyTransitionModel,
     Gaussian,
-    GaussianConfig,
     GaussianEnsemble,
+    GaussianModel,
     Langevin,
     Space,
     Threshold,
@@ -23,24 +23,27 @@ from mcetm_experiments.shared.baselines import BaselinesConfig, scaled_down
 SHORT = Langevin(steps=2)
 
 
-def untrained(log: Transitions, members: int = 2) -> tuple[GaussianEnsemble, EnergyEnsemble, Threshold]:
+def untrained(log: Transitions, members: int = 2) -> tuple[GaussianModel, EnergyTransitionModel, Threshold]:
     """A regressor, energies anchored in it, and thresholds 1, 2, …"""
-    config, statistics = GaussianConfig(members=members, elites=members, width=8, depth=1), Statistics.of(log)
+    config, statistics = (
+        GaussianEnsemble(members=members, elites=members, width=8, depth=1),
+        Statistics.of(log),
+    )
     keys = jax.random.split(jax.random.key(0), members)
     gaussians = eqx.filter_vmap(lambda k: Gaussian(config, statistics, key=k))(keys)
     anchored = eqx.filter_vmap(lambda anchor, k: AnchoredEnergy(anchor, width=8, depth=1, key=k))
-    energy = EnergyEnsemble(anchored(gaussians, keys), Space.of(log, "change"), config=REFINE)
+    energy = EnergyTransitionModel(anchored(gaussians, keys), Space.of(log, "change"), config=REFINE)
     threshold = Threshold(jnp.arange(1.0, members + 1.0))
-    return GaussianEnsemble(gaussians, jnp.arange(members)), energy, threshold
+    return GaussianModel(gaussians, jnp.arange(members)), energy, threshold
 
 
 def tiny_baselines() -> BaselinesConfig:
     """Every model of a comparison at a size that is trained in no time."""
     baselines = BaselinesConfig(
-        gaussian=GaussianConfig(members=2, elites=2, width=8, depth=1, steps=20, batch_size=16),
-        mlp=GaussianConfig(members=1, elites=1, width=8, depth=1, steps=20, batch_size=16, squared=True),
-        autoencoder=AutoencoderConfig(latent_dim=2, width=8, depth=1, steps=20, batch_size=16),
-        diffusion=DiffusionConfig(members=1, width=8, depth=1, steps=20, batch_size=16, sampler_steps=3),
+        gaussian=GaussianEnsemble(members=2, elites=2, width=8, depth=1, steps=20, batch_size=16),
+        mlp=GaussianEnsemble(members=1, elites=1, width=8, depth=1, steps=20, batch_size=16, squared=True),
+        autoencoder=AutoencoderSettings(latent_dim=2, width=8, depth=1, steps=20, batch_size=16),
+        diffusion=DiffusionEnsemble(members=1, width=8, depth=1, steps=20, batch_size=16, sampler_steps=3),
     )
     return scaled_down(
         baselines, members=2, batch_size=8, count=2, width=8, depth=1, steps=10, latent=SHORT, ambient=SHORT

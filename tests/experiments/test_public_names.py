@@ -67,7 +67,7 @@ def test_only_public_names_are_used() -> None:
 @pytest.mark.parametrize(
     ("source", "fault"),
     [
-        ("from mcetm.dynamics.etm import EnergyConfig", "mcetm.dynamics.etm EnergyConfig"),
+        ("from mcetm.dynamics.etm import EnergySettings", "mcetm.dynamics.etm EnergySettings"),
         ("from mcetm.dynamics import _hidden", "mcetm.dynamics _hidden"),
         ("from mcetm.dynamics import fused", "mcetm.dynamics fused"),
         ("def run():\n    import mcetm.pipeline.train", "mcetm.pipeline.train"),

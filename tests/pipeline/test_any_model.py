@@ -137,11 +137,11 @@ def test_a_model_that_cannot_serve_is_refused_before_anything_starts(
 
 
 def test_rambo_refuses_a_model_without_a_density(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = small_settings(make_config("quick", algo="rambo", model="toy:Drift"))
     arguments = "--dataset log.npz --algo rambo --model toy:Drift --out run"
-    assert main(["train", *arguments.split(), "--set", *settings]) == 2
-    sentence = "mcetm: RAMBO trains the likelihood of its model, so it needs a Gaussian ensemble.\n"
+    assert main(["train", *arguments.split()]) == 2
+    sentence = "it needs the Gaussian ensemble, not 'toy:Drift'.\n"
     assert capsys.readouterr().err.endswith(sentence)
+    assert not Path("run").exists()
 
 
 def test_settings_of_a_model_of_ones_own_are_settings_as_others(

@@ -11,7 +11,7 @@ import mcetm
 from mcetm import Transitions
 from mcetm.agents import EvaluationSettings, fit_agent
 from mcetm.agents import fit as agent_stage
-from mcetm.dynamics import GaussianConfig, World, fit_gaussian
+from mcetm.dynamics import GaussianEnsemble, World, fit_gaussian
 from mcetm.tasks import get_task
 from tests.agents.test_agents import Line, limit
 from tests.pipeline.runs import small_config
@@ -36,7 +36,7 @@ def times(name: str, compiled: list[str]) -> int:
 
 
 def test_all_chunks_and_validations_of_a_model_are_one_program(log: Transitions, compiled: list[str]) -> None:
-    config = GaussianConfig(members=2, elites=1, width=4, depth=1, batch_size=4, steps=8, validate_every=2)
+    config = GaussianEnsemble(members=2, elites=1, width=4, depth=1, batch_size=4, steps=8, validate_every=2)
     fit_gaussian(log, log, config, key=jax.random.key(0))
     assert times("_run_chunk", compiled) == 1
     assert times("validate", compiled) == 1

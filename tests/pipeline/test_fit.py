@@ -10,12 +10,12 @@ import pytest
 import mcetm
 from mcetm import Transitions, UserError
 from mcetm.agents import fit as agent_stage
-from mcetm.dynamics import AutoencoderConfig, GaussianConfig, HeadConfig, Langevin
+from mcetm.dynamics import AutoencoderSettings, GaussianEnsemble, HeadSettings, Langevin
 from tests.agents.test_agents import LOG, world
 
 CHAIN = Langevin(steps=2)
 TINY: dict[str, Any] = {"width": 8, "depth": 1, "batch_size": 16, "steps": 4}
-GAUSSIAN = GaussianConfig(members=2, elites=2, **TINY)
+GAUSSIAN = GaussianEnsemble(members=2, elites=2, **TINY)
 MANIFOLD = mcetm.ManifoldETM(
     members=2,
     count=2,
@@ -23,10 +23,10 @@ MANIFOLD = mcetm.ManifoldETM(
     ambient=CHAIN,
     inference=None,
     regressor=GAUSSIAN,
-    autoencoder=AutoencoderConfig(latent_dim=2, **TINY),
+    autoencoder=AutoencoderSettings(latent_dim=2, **TINY),
     **TINY,
 )
-SMALL = mcetm.WorldSettings(reward=HeadConfig(width=8, depth=1, batch_size=16, steps=4))
+SMALL = mcetm.WorldSettings(reward=HeadSettings(width=8, depth=1, batch_size=16, steps=4))
 BC = mcetm.BC(**TINY)
 
 
@@ -76,7 +76,7 @@ def test_a_folder_changes_no_number(tmp_path: Path, log: Transitions) -> None:
 
 def test_callbacks_get_metrics_and_may_stop_an_agent() -> None:
     seen: list[dict[str, Any]] = []
-    rollout = mcetm.agents.RolloutConfig(batch=8, horizon=2, every=5, retain=2, parallel=8)
+    rollout = mcetm.agents.RolloutSettings(batch=8, horizon=2, every=5, retain=2, parallel=8)
     algorithm = mcetm.MOPO(learner=mcetm.SAC(width=8, batch_size=16, steps=50), rollout=rollout)
 
     def watch(metrics: dict[str, Any]) -> bool:

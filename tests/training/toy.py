@@ -14,7 +14,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from mcetm.nn.mlp import MLP
 from mcetm.training import EarlyStopping, LoopResult, Saving, over_members, train_loop
-from mcetm.training.optimise import begin, descend
+from mcetm.training.optimise import apply_gradient, init_optimiser
 
 OPTIMISER = optax.adam(1e-2)
 
@@ -25,7 +25,7 @@ def data() -> Array:
 
 def make(key: PRNGKeyArray) -> Any:
     model = MLP(2, 1, width=8, depth=1, key=key)
-    return model, begin(OPTIMISER, model)
+    return model, init_optimiser(OPTIMISER, model)
 
 
 def members(count: int) -> Any:
@@ -37,10 +37,10 @@ def loss(model: MLP, x: Array) -> Array:
 
 
 def step(state: Any, data: Array, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
-    model, moments = state
+    model, opt_state = state
     rows = data[jax.random.randint(key, (16,), 0, len(data))]
     value, gradient = eqx.filter_value_and_grad(loss)(model, rows)
-    return descend(OPTIMISER, model, gradient, moments), {"loss": value}
+    return apply_gradient(OPTIMISER, model, gradient, opt_state), {"loss": value}
 
 
 def validate(state: Any) -> dict[str, Array]:

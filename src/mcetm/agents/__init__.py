@@ -5,7 +5,7 @@ from mcetm.agents.algorithm import Algorithm, ModelBased, OnSAC, WithFloor
 from mcetm.agents.bc import BC, fit_bc
 from mcetm.agents.combo import COMBO
 from mcetm.agents.cql import CQL
-from mcetm.agents.critics import Critics, follow, make_critics, teach
+from mcetm.agents.critics import Critics, make_critics, polyak_update, update_critics
 from mcetm.agents.edac import EDAC
 from mcetm.agents.empo import EMPO
 from mcetm.agents.fit import Agent, EvaluationSettings, Stage, fit_agent, make_stage
@@ -17,9 +17,9 @@ from mcetm.agents.mopo import MOPO
 from mcetm.agents.morel import MOReL
 from mcetm.agents.policy import Policy, Trust, load_policy
 from mcetm.agents.rambo import RAMBO
-from mcetm.agents.rollout import RolloutConfig
+from mcetm.agents.rollout import RolloutSettings
 from mcetm.agents.sac import SAC, SACLearner
-from mcetm.agents.targets import bellman_target, spread_penalty
+from mcetm.agents.targets import bellman_target, candidate_values, spread_penalty
 from mcetm.agents.td3 import TD3
 from mcetm.agents.td3bc import TD3BC
 
@@ -54,19 +54,20 @@ __all__ = [
     "ModelBased",
     "OnSAC",
     "Policy",
-    "RolloutConfig",
+    "RolloutSettings",
     "SACLearner",
     "Stage",
     "Trust",
     "WithFloor",
     "bellman_target",
     "buffer_gigabytes",
+    "candidate_values",
     "fit_agent",
     "fit_bc",
-    "follow",
     "load_policy",
     "make_critics",
     "make_stage",
+    "polyak_update",
     "spread_penalty",
-    "teach",
+    "update_critics",
 ]

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.agents.learner import Learner
-from mcetm.agents.rollout import Experience, RolloutConfig
+from mcetm.agents.rollout import Experience, RolloutSettings
 from mcetm.agents.sac import SAC, Regulariser
 from mcetm.agents.targets import bellman_target, estimate_value_floor
 from mcetm.data.normalize import Statistics
@@ -131,7 +131,7 @@ class ModelBased(OnSAC):
 
     model_based: ClassVar[bool] = True
 
-    rollout: RolloutConfig = field(default_factory=RolloutConfig)
+    rollout: RolloutSettings = field(default_factory=RolloutSettings)
     """How much is imagined, and how long it is kept."""
     samples: Positive = 1
     """N, next states of each member. One is the one that rollouts go on with."""

@@ -21,7 +21,7 @@ from mcetm.nn.scaling import Scaling
 from mcetm.settings import Positive, Rate, Switch, settings
 from mcetm.training import Callback, Saving, train_loop
 from mcetm.training.batches import Batch
-from mcetm.training.optimise import begin, descend
+from mcetm.training.optimise import apply_gradient, init_optimiser
 
 
 @settings
@@ -44,7 +44,7 @@ class BC(Algorithm):
     steps: Positive = 3000
     """Updates."""
     sampled: Switch = False
-    """On samples instead of the mode: this also teaches a stochastic policy how little to spread."""
+    """On samples instead of the mode: a stochastic policy then learns how little to spread."""
 
 
 def fit_bc(
@@ -66,10 +66,10 @@ def fit_bc(
     def make(seed: Array) -> Any:
         key = jax.random.key(seed)
         actor = Actor(scale, low, high, width=config.width, depth=config.depth, key=key)
-        return actor, begin(optimiser, actor), key
+        return actor, init_optimiser(optimiser, actor), key
 
     def one(state: Any, data: Batch, index: Array) -> tuple[Any, dict[str, Array]]:
-        actor, moments, seed_key = state
+        actor, opt_state, seed_key = state
         batch_key = jax.random.fold_in(seed_key, index)
         batch = data.draw(config.batch_size, key=batch_key)
 
@@ -82,8 +82,8 @@ def fit_bc(
             return (jax.vmap(off)(batch.obs, batch.action, keys) ** 2).mean()
 
         value, gradient = eqx.filter_value_and_grad(loss)(actor)
-        actor, moments = descend(optimiser, actor, gradient, moments)
-        return (actor, moments, seed_key), {"loss": value}
+        actor, opt_state = apply_gradient(optimiser, actor, gradient, opt_state)
+        return (actor, opt_state, seed_key), {"loss": value}
 
     def step(state: Any, data: Batch, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
         states, count = state

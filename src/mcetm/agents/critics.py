@@ -16,7 +16,7 @@ from mcetm.nn.members import take_members
 from mcetm.nn.mlp import MLP, Initialisation
 from mcetm.nn.scaling import InputScaling
 from mcetm.training.metrics import Metrics, Rows
-from mcetm.training.optimise import descend, trained
+from mcetm.training.optimise import apply_gradient, trained
 
 _T = TypeVar("_T")
 
@@ -87,9 +87,9 @@ def make_critics(
     return Critics(eqx.filter_vmap(make)(jax.random.split(key, count)), inputs)
 
 
-def teach(
+def update_critics(
     critics: Critics,
-    moments: optax.OptState,
+    opt_state: optax.OptState,
     batch: Minibatch,
     target: Float[Array, " rows"],
     *,
@@ -113,11 +113,11 @@ def teach(
         return errors.mean() + more, {**metrics, "regulariser": more}
 
     (_, metrics), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(critics)
-    critics, moments = descend(optax.adam(rate), critics, gradient, moments)
-    return critics, moments, metrics
+    critics, opt_state = apply_gradient(optax.adam(rate), critics, gradient, opt_state)
+    return critics, opt_state, metrics
 
 
-def follow(slow: _T, fast: _T, smoothing: float) -> _T:
+def polyak_update(slow: _T, fast: _T, smoothing: float) -> _T:
     """The slow copy, a little closer to the fast one."""
     # Only what is trained has moved. The rest stays its own: a loop would copy the other's at every step.
     closer = lambda old, new: None if old is None else old + smoothing * (new - old)  # noqa: E731

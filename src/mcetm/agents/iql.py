@@ -17,7 +17,7 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.agents.algorithm import Algorithm
-from mcetm.agents.critics import Critics, follow, make_critics, teach
+from mcetm.agents.critics import Critics, make_critics, polyak_update, update_critics
 from mcetm.agents.learner import Learner, Minibatch
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
@@ -26,7 +26,7 @@ from mcetm.nn.mlp import MLP
 from mcetm.nn.scaling import InputScaling, Scaling
 from mcetm.settings import Discount, Fraction, Positive, Rate, Share, Weight, settings
 from mcetm.training.metrics import Metrics, Rows
-from mcetm.training.optimise import begin, descend
+from mcetm.training.optimise import apply_gradient, init_optimiser
 
 
 @settings
@@ -89,7 +89,7 @@ class IQLLearner(eqx.Module):
     critics: Critics
     targets: Critics
     value: Value
-    moments: tuple[optax.OptState, optax.OptState, optax.OptState]
+    opt_states: tuple[optax.OptState, optax.OptState, optax.OptState]
     """Of actor with its spread, critics and V."""
     done: Float[Array, ""]
     config: IQL = eqx.field(static=True)
@@ -112,12 +112,12 @@ class IQLLearner(eqx.Module):
         critics = make_critics(2, InputScaling.of(statistics.obs, statistics.action), key=critic_key, **sizes)
         value = Value(MLP(scale.mean.shape[0], 1, key=value_key, **sizes), scale)
         log_std = jnp.zeros(low.shape[0])
-        moments = (
-            begin(_actor_optimiser(config), (actor, log_std)),
-            begin(optax.adam(config.learning_rate), critics),
-            begin(optax.adam(config.learning_rate), value),
+        opt_state = (
+            init_optimiser(_actor_optimiser(config), (actor, log_std)),
+            init_optimiser(optax.adam(config.learning_rate), critics),
+            init_optimiser(optax.adam(config.learning_rate), value),
         )
-        return cls(actor, log_std, critics, critics, value, moments, jnp.zeros(()), config)
+        return cls(actor, log_std, critics, critics, value, opt_state, jnp.zeros(()), config)
 
     @property
     def period(self) -> int:
@@ -135,8 +135,12 @@ class IQLLearner(eqx.Module):
             return errors.mean(), errors
 
         (_, errors), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(self.value)
-        value, moments = descend(optax.adam(self.config.learning_rate), self.value, gradient, self.moments[2])
-        return replace(self, value=value, moments=(*self.moments[:2], moments)), {"value_loss": Rows(errors)}
+        value, opt_state = apply_gradient(
+            optax.adam(self.config.learning_rate), self.value, gradient, self.opt_states[2]
+        )
+        return replace(self, value=value, opt_states=(*self.opt_states[:2], opt_state)), {
+            "value_loss": Rows(errors)
+        }
 
     def act(self, obs: Float[Array, " obs"], *, key: PRNGKeyArray) -> Float[Array, " action"]:
         """The actor's action."""
@@ -152,8 +156,8 @@ class IQLLearner(eqx.Module):
         self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray, turn: int = 0
     ) -> tuple[IQLLearner, Metrics]:
         """The critics, the actor, the target critics."""
-        critics, critic_moments, metrics = teach(
-            self.critics, self.moments[1], batch, target, rate=self.config.learning_rate
+        critics, critic_opt_state, metrics = update_critics(
+            self.critics, self.opt_states[1], batch, target, rate=self.config.learning_rate
         )
         best = self.targets.of_rows(batch.obs, batch.action).min(axis=0)
         advantage = best - jax.vmap(self.value)(batch.obs)
@@ -168,16 +172,16 @@ class IQLLearner(eqx.Module):
             return -(weight * log_probability.sum(axis=1)).mean()
 
         gradient = eqx.filter_grad(actor_loss)((self.actor, self.log_std))
-        (actor, log_std), actor_moments = descend(
-            _actor_optimiser(self.config), (self.actor, self.log_std), gradient, self.moments[0]
+        (actor, log_std), actor_opt_state = apply_gradient(
+            _actor_optimiser(self.config), (self.actor, self.log_std), gradient, self.opt_states[0]
         )
         learner = replace(
             self,
             actor=actor,
             log_std=log_std,
             critics=critics,
-            targets=follow(self.targets, critics, self.config.smoothing),
-            moments=(actor_moments, critic_moments, self.moments[2]),
+            targets=polyak_update(self.targets, critics, self.config.smoothing),
+            opt_states=(actor_opt_state, critic_opt_state, self.opt_states[2]),
             done=self.done + 1.0,
         )
         return learner, {**metrics, "weight": Rows(weight)}

@@ -67,5 +67,5 @@ class Learner(Protocol):
     def improve(
         self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray, turn: int = 0
     ) -> tuple[Learner, Metrics]:
-        """Teach the critics these targets, and update the rest; `turn`: its number modulo `period`."""
+        """Update the critics towards these targets, and the rest; `turn`: its number modulo `period`."""
         ...

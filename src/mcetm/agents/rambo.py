@@ -19,19 +19,19 @@ from mcetm.agents.agent import AgentState
 from mcetm.agents.algorithm import ModelBased
 from mcetm.agents.bc import BC
 from mcetm.agents.learner import Learner
-from mcetm.dynamics.gaussian import Gaussian, GaussianEnsemble
+from mcetm.dynamics.gaussian import Gaussian, GaussianModel
 from mcetm.dynamics.world import World
 from mcetm.nn.scaling import frozen
 from mcetm.settings import Positive, Rate, Share, Weight, settings
 from mcetm.training.batches import Batch
-from mcetm.training.optimise import begin, descend
+from mcetm.training.optimise import apply_gradient, init_optimiser
 
 
 class Adversary(eqx.Module):
     """A model that learns on, and the state of its optimiser."""
 
-    ensemble: GaussianEnsemble
-    moments: optax.OptState
+    ensemble: GaussianModel
+    opt_state: optax.OptState
 
 
 @settings
@@ -55,7 +55,7 @@ class Adversarial:
 
     def begin(self, ensemble: Any) -> Adversary:
         """Before the first step."""
-        return Adversary(ensemble, begin(optax.adam(self.learning_rate), ensemble.members))
+        return Adversary(ensemble, init_optimiser(optax.adam(self.learning_rate), ensemble.members))
 
     def world(self, adversary: Adversary, world: World) -> World:
         """The world as this model has it."""
@@ -79,14 +79,14 @@ class Adversarial:
                 agent.learner, adversary.ensemble, world, obs, key=play_key
             )
             loss = lambda members: self.loss(  # noqa: E731
-                GaussianEnsemble(members, adversary.ensemble.elites), rows, obs, action, following, advantage
+                GaussianModel(members, adversary.ensemble.elites), rows, obs, action, following, advantage
             )
             (_, fit), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(adversary.ensemble.members)
-            members, moments = descend(
-                optax.adam(self.learning_rate), adversary.ensemble.members, gradient, adversary.moments
+            members, opt_state = apply_gradient(
+                optax.adam(self.learning_rate), adversary.ensemble.members, gradient, adversary.opt_state
             )
-            ensemble = GaussianEnsemble(members, adversary.ensemble.elites)
-            return (Adversary(ensemble, moments), following), fit
+            ensemble = GaussianModel(members, adversary.ensemble.elites)
+            return (Adversary(ensemble, opt_state), following), fit
 
         draw_key, loop_key = jax.random.split(key)
         arrays, static = eqx.partition(agent.model, eqx.is_array)
@@ -104,7 +104,7 @@ class Adversarial:
     def play(
         self,
         learner: Learner,
-        ensemble: GaussianEnsemble,
+        ensemble: GaussianModel,
         world: World,
         obs: Float[Array, "rows obs"],
         *,
@@ -127,7 +127,7 @@ class Adversarial:
 
     def loss(
         self,
-        ensemble: GaussianEnsemble,
+        ensemble: GaussianModel,
         rows: Batch,
         obs: Float[Array, "rows obs"],
         action: Float[Array, "rows action"],

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @settings
-class RolloutConfig:
+class RolloutSettings:
     """How much is imagined, and how long it is kept."""
 
     batch: Positive = 400
@@ -64,7 +64,7 @@ class Buffer(eqx.Module):
     """How many were ever added."""
 
     @classmethod
-    def empty(cls, config: RolloutConfig, example: Experience) -> Buffer:
+    def empty(cls, config: RolloutSettings, example: Experience) -> Buffer:
         """A buffer without rows, shaped after one example."""
         rows = jax.tree_util.tree_map(lambda x: jnp.zeros((config.capacity, *x.shape), x.dtype), example)
         zero = jnp.zeros((), jnp.int32)

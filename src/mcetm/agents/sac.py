@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.agents.critics import Critics, follow, make_critics, teach
+from mcetm.agents.critics import Critics, make_critics, polyak_update, update_critics
 from mcetm.agents.learner import Minibatch
 from mcetm.data.normalize import Statistics
 from mcetm.nn.actor import Actor
@@ -23,7 +23,7 @@ from mcetm.nn.mlp import Initialisation
 from mcetm.nn.scaling import InputScaling, Scaling, frozen
 from mcetm.settings import Discount, Positive, Rate, Share, Switch, settings
 from mcetm.training.metrics import Metrics
-from mcetm.training.optimise import begin, descend
+from mcetm.training.optimise import apply_gradient, init_optimiser
 
 
 @settings
@@ -94,7 +94,7 @@ class SACLearner(eqx.Module):
     critics: Critics
     targets: Critics
     log_temperature: Float[Array, ""]
-    moments: tuple[optax.OptState, optax.OptState, optax.OptState]
+    opt_states: tuple[optax.OptState, optax.OptState, optax.OptState]
     """Of actor, critics and temperature."""
     done: Float[Array, ""]
     """Updates so far."""
@@ -129,12 +129,12 @@ class SACLearner(eqx.Module):
         temperature = jnp.log(
             jnp.asarray(1.0 if config.temperature is None else config.temperature, jnp.float32)
         )
-        moments = (
-            begin(_actor_optimiser(config), actor),
-            begin(optax.adam(config.critic_rate), critics),
-            begin(optax.adam(config.temperature_rate), temperature),
+        opt_state = (
+            init_optimiser(_actor_optimiser(config), actor),
+            init_optimiser(optax.adam(config.critic_rate), critics),
+            init_optimiser(optax.adam(config.temperature_rate), temperature),
         )
-        return cls(actor, critics, critics, temperature, moments, jnp.zeros(()), config, regulariser)
+        return cls(actor, critics, critics, temperature, opt_state, jnp.zeros(()), config, regulariser)
 
     @property
     def temperature(self) -> Float[Array, ""]:
@@ -171,7 +171,7 @@ class SACLearner(eqx.Module):
         if not self.config.actor_first:
             learner, more = learner._improve_actor(batch, key=actor_key)
             metrics = {**metrics, **more}
-        targets = follow(self.targets, learner.critics, self.config.smoothing)
+        targets = polyak_update(self.targets, learner.critics, self.config.smoothing)
         return replace(learner, targets=targets, done=self.done + 1.0), metrics
 
     def _improve_critics(
@@ -179,10 +179,12 @@ class SACLearner(eqx.Module):
     ) -> tuple[SACLearner, Metrics]:
         rule = self.regulariser
         extra = None if rule is None else lambda critics: rule(critics, self, batch, key=key)
-        critics, moments, metrics = teach(
-            self.critics, self.moments[1], batch, target, rate=self.config.critic_rate, extra=extra
+        critics, opt_state, metrics = update_critics(
+            self.critics, self.opt_states[1], batch, target, rate=self.config.critic_rate, extra=extra
         )
-        return replace(self, critics=critics, moments=(self.moments[0], moments, self.moments[2])), metrics
+        return replace(
+            self, critics=critics, opt_states=(self.opt_states[0], opt_state, self.opt_states[2])
+        ), metrics
 
     def _improve_actor(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[SACLearner, Metrics]:
         """The actor, and the temperature where it is tuned."""
@@ -196,14 +198,16 @@ class SACLearner(eqx.Module):
             return losses.mean(), log_probabilities.mean()
 
         (_, log_probability), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(self.actor)
-        actor, actor_moments = descend(_actor_optimiser(config), self.actor, gradient, self.moments[0])
-        log_temperature, temperature_moments = self.log_temperature, self.moments[2]
+        actor, actor_opt_state = apply_gradient(
+            _actor_optimiser(config), self.actor, gradient, self.opt_states[0]
+        )
+        log_temperature, temperature_opt_state = self.log_temperature, self.opt_states[2]
         if config.temperature is None:
             wanted = -float(batch.action.shape[1])
             # d/d log α of −log α · (log π + wanted)
             slope = -(jax.lax.stop_gradient(log_probability) + wanted)
-            log_temperature, temperature_moments = descend(
-                optax.adam(config.temperature_rate), log_temperature, slope, temperature_moments
+            log_temperature, temperature_opt_state = apply_gradient(
+                optax.adam(config.temperature_rate), log_temperature, slope, temperature_opt_state
             )
             if config.most_temperature is not None:
                 log_temperature = jnp.minimum(log_temperature, jnp.log(config.most_temperature))
@@ -211,7 +215,7 @@ class SACLearner(eqx.Module):
             self,
             actor=actor,
             log_temperature=log_temperature,
-            moments=(actor_moments, self.moments[1], temperature_moments),
+            opt_states=(actor_opt_state, self.opt_states[1], temperature_opt_state),
         )
         return learner, {"entropy": -log_probability, "temperature": self.temperature}
 

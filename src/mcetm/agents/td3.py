@@ -14,14 +14,14 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.agents.critics import Critics, follow, make_critics, teach
+from mcetm.agents.critics import Critics, make_critics, polyak_update, update_critics
 from mcetm.agents.learner import Minibatch
 from mcetm.data.normalize import Statistics
 from mcetm.nn.actor import Actor
 from mcetm.nn.scaling import InputScaling, Scaling, frozen
 from mcetm.settings import Discount, Positive, Rate, Share, Weight, settings
 from mcetm.training.metrics import Metrics
-from mcetm.training.optimise import begin, descend
+from mcetm.training.optimise import apply_gradient, init_optimiser
 
 
 @settings
@@ -76,7 +76,7 @@ class TD3Learner(eqx.Module):
     slow_actor: Actor
     critics: Critics
     targets: Critics
-    moments: tuple[optax.OptState, optax.OptState]
+    opt_states: tuple[optax.OptState, optax.OptState]
     """Of actor and critics."""
     done: Float[Array, ""]
     config: TD3 = eqx.field(static=True)
@@ -97,11 +97,11 @@ class TD3Learner(eqx.Module):
         actor = Actor(Scaling.of(statistics.obs), low, high, key=actor_key, **sizes)
         inputs = InputScaling.of(statistics.obs, statistics.action)
         critics = make_critics(2, inputs, key=critic_key, **sizes)
-        moments = (
-            begin(optax.adam(config.actor_rate), actor),
-            begin(optax.adam(config.critic_rate), critics),
+        opt_state = (
+            init_optimiser(optax.adam(config.actor_rate), actor),
+            init_optimiser(optax.adam(config.critic_rate), critics),
         )
-        return cls(actor, actor, critics, critics, moments, jnp.zeros(()), config)
+        return cls(actor, actor, critics, critics, opt_state, jnp.zeros(()), config)
 
     @property
     def period(self) -> int:
@@ -132,11 +132,11 @@ class TD3Learner(eqx.Module):
         self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray, turn: int = 0
     ) -> tuple[TD3Learner, Metrics]:
         """The critics; at the last turn of a period the actor and all target networks."""
-        critics, critic_moments, metrics = teach(
-            self.critics, self.moments[1], batch, target, rate=self.config.critic_rate
+        critics, critic_opt_state, metrics = update_critics(
+            self.critics, self.opt_states[1], batch, target, rate=self.config.critic_rate
         )
         learner = replace(
-            self, critics=critics, moments=(self.moments[0], critic_moments), done=self.done + 1.0
+            self, critics=critics, opt_states=(self.opt_states[0], critic_opt_state), done=self.done + 1.0
         )
         return (learner._improve_actor(batch) if turn == self.period - 1 else learner), metrics
 
@@ -152,11 +152,13 @@ class TD3Learner(eqx.Module):
             return (apart**2).sum() / max(1, apart.size) - scale * value.mean()
 
         gradient = eqx.filter_grad(loss)(self.actor)
-        actor, moments = descend(optax.adam(self.config.actor_rate), self.actor, gradient, self.moments[0])
+        actor, opt_state = apply_gradient(
+            optax.adam(self.config.actor_rate), self.actor, gradient, self.opt_states[0]
+        )
         return replace(
             self,
             actor=actor,
-            slow_actor=follow(self.slow_actor, actor, self.config.smoothing),
-            targets=follow(self.targets, self.critics, self.config.smoothing),
-            moments=(moments, self.moments[1]),
+            slow_actor=polyak_update(self.slow_actor, actor, self.config.smoothing),
+            targets=polyak_update(self.targets, self.critics, self.config.smoothing),
+            opt_states=(opt_state, self.opt_states[1]),
         )

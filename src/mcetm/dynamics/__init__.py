@@ -1,7 +1,7 @@
 """How a next state is predicted: one file per transition model, the sampler, the manifold, calibration."""
 
-from mcetm.dynamics.calibrate import CalibrationConfig, Threshold, calibrate, held_out_energies
-from mcetm.dynamics.diffusion import Diffusion, DiffusionConfig, DiffusionEnsemble, fit_diffusion
+from mcetm.dynamics.calibrate import CalibrationSettings, Threshold, calibrate, held_out_energies
+from mcetm.dynamics.diffusion import Denoiser, DiffusionEnsemble, DiffusionModel, fit_diffusion
 from mcetm.dynamics.energy import AnchoredEnergy, Energy, PlainEnergy
 from mcetm.dynamics.etm import (
     ANCHORED,
@@ -10,26 +10,26 @@ from mcetm.dynamics.etm import (
     PAPER_EMPO,
     STANDARD,
     AnchoredETM,
-    EnergyConfig,
+    EnergySettings,
     ManifoldETM,
     StandardETM,
     fit_energy,
 )
-from mcetm.dynamics.gaussian import KIT, Gaussian, GaussianConfig, GaussianEnsemble, fit_gaussian
-from mcetm.dynamics.inference import REFINE, EnergyEnsemble, InferenceConfig
+from mcetm.dynamics.gaussian import KIT, Gaussian, GaussianEnsemble, GaussianModel, fit_gaussian
+from mcetm.dynamics.inference import REFINE, EnergyTransitionModel, InferenceSettings
 from mcetm.dynamics.langevin import Box, Langevin
-from mcetm.dynamics.manifold import Autoencoder, AutoencoderConfig, fit_autoencoder, reconstruction
+from mcetm.dynamics.manifold import Autoencoder, AutoencoderSettings, fit_autoencoder, reconstruction
 from mcetm.dynamics.model import EnergyModel, ModelSettings, Samples, TransitionModel
-from mcetm.dynamics.reward import HeadConfig, LearnedTermination, fit_reward, fit_termination
+from mcetm.dynamics.reward import HeadSettings, LearnedTermination, fit_reward, fit_termination
 from mcetm.dynamics.space import Space
-from mcetm.dynamics.support import Support, SupportConfig, fit_support
+from mcetm.dynamics.support import Support, SupportSettings, fit_support
 from mcetm.dynamics.trust import TrustRegion
 from mcetm.dynamics.tube import Tube
 from mcetm.dynamics.world import View, World, WorldSettings
 
 MODELS: tuple[type[ModelSettings], ...] = (
-    GaussianConfig,
-    DiffusionConfig,
+    GaussianEnsemble,
+    DiffusionEnsemble,
     StandardETM,
     ManifoldETM,
     AnchoredETM,
@@ -48,21 +48,21 @@ __all__ = [
     "AnchoredETM",
     "AnchoredEnergy",
     "Autoencoder",
-    "AutoencoderConfig",
+    "AutoencoderSettings",
     "Box",
-    "CalibrationConfig",
-    "Diffusion",
-    "DiffusionConfig",
+    "CalibrationSettings",
+    "Denoiser",
     "DiffusionEnsemble",
+    "DiffusionModel",
     "Energy",
-    "EnergyConfig",
-    "EnergyEnsemble",
     "EnergyModel",
+    "EnergySettings",
+    "EnergyTransitionModel",
     "Gaussian",
-    "GaussianConfig",
     "GaussianEnsemble",
-    "HeadConfig",
-    "InferenceConfig",
+    "GaussianModel",
+    "HeadSettings",
+    "InferenceSettings",
     "Langevin",
     "LearnedTermination",
     "ManifoldETM",
@@ -72,7 +72,7 @@ __all__ = [
     "Space",
     "StandardETM",
     "Support",
-    "SupportConfig",
+    "SupportSettings",
     "Threshold",
     "TransitionModel",
     "TrustRegion",

@@ -28,7 +28,7 @@ Rule = Literal["per-sample", "minimum", "selected"]
 
 
 @settings
-class CalibrationConfig:
+class CalibrationSettings:
     """How the threshold is found."""
 
     mode: Literal["quantile", "absolute", "relative", "conformal"] = "quantile"
@@ -95,7 +95,7 @@ class Threshold(eqx.Module):
 def held_out_energies(
     model: EnergyModel,
     holdout: Transitions,
-    config: CalibrationConfig,
+    config: CalibrationSettings,
     threshold: Threshold | None = None,
     *,
     key: PRNGKeyArray,
@@ -108,7 +108,7 @@ def held_out_energies(
 def _by_row(
     model: EnergyModel,
     holdout: Transitions,
-    config: CalibrationConfig,
+    config: CalibrationSettings,
     threshold: Threshold | None,
     *,
     key: PRNGKeyArray,
@@ -135,10 +135,10 @@ def _by_row(
 
 
 def calibrate(
-    model: EnergyModel, holdout: Transitions, config: CalibrationConfig | None = None, *, key: PRNGKeyArray
+    model: EnergyModel, holdout: Transitions, config: CalibrationSettings | None = None, *, key: PRNGKeyArray
 ) -> Threshold:
     """The threshold of each member."""
-    config = config or CalibrationConfig()
+    config = config or CalibrationSettings()
     members = model.num_members
     if config.mode == "absolute":
         return Threshold(jnp.full(members, config.absolute))
@@ -154,7 +154,7 @@ def calibrate(
     return Threshold(jnp.quantile(energies, config.quantile, axis=1), changes)
 
 
-def conformal(lowest: Float[Array, "members rows"], config: CalibrationConfig) -> Float[Array, " members"]:
+def conformal(lowest: Float[Array, "members rows"], config: CalibrationSettings) -> Float[Array, " members"]:
     """The ⌈(n + 1) q⌉-th smallest of n: a fresh one is above it with probability at most 1 − q."""
     count = lowest.shape[1]
     place = math.ceil((count + 1) * config.quantile)

@@ -1,7 +1,7 @@
 """Objectives for energies: InfoNCE, ranking NCE, the gradient penalty, the energy regulariser.
 
-The energies of candidate 0 (the truth) and of its rivals go in, a loss comes out. Everything is written for
-one transition.
+The energies of candidate 0 (the positive) and of its negatives go in, a loss comes out. All is for one
+transition.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 
 def info_nce(energies: Float[Array, " candidates"]) -> Float[Array, ""]:
-    """−log softmax(−E)₀: how surely the truth, candidate 0, is told from its rivals (the paper's loss).
+    """−log softmax(−E)₀: how surely the truth, candidate 0, is told from its negatives (the paper's loss).
 
     Adding any c(s, a) to the energy leaves it unchanged, so it fixes differences of energies only.
     """
@@ -24,9 +24,9 @@ def info_nce(energies: Float[Array, " candidates"]) -> Float[Array, ""]:
 def ranking_nce(
     energies: Float[Array, " candidates"], log_proposal: Float[Array, " candidates"]
 ) -> Float[Array, ""]:
-    """InfoNCE corrected for where the rivals come from: the logit of a candidate is −E − log q.
+    """InfoNCE corrected for where the negatives come from: the logit of a candidate is −E − log q.
 
-    With rivals drawn from q its minimum is E = −log p + c(s, a), whatever q is; without the correction
+    With negatives drawn from q its minimum is E = −log p + c(s, a), whatever q is; without the correction
     the energy learns log(p/q) instead (Ma and Collins, 2018).
     """
     return info_nce(energies + log_proposal)
@@ -45,5 +45,5 @@ def gradient_penalty(
 
 
 def energy_regulariser(energies: Float[Array, " candidates"]) -> Float[Array, ""]:
-    """E² of the truth plus the mean E² of its rivals: pins the level that InfoNCE leaves free (from MPDR)."""
+    """E² of the positive plus the mean E² of its negatives: pins the level that InfoNCE leaves free."""
     return energies[0] ** 2 + (energies[1:] ** 2).mean()

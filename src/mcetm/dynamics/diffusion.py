@@ -1,4 +1,4 @@
-"""A conditional diffusion model of the next state: the paper's third rival.
+"""A conditional diffusion model of the next state: the paper's third negative.
 
 The parametrisation and noise levels are EDM's (Karras et al., 2022); the sampler is the two-step multistep
 solver of DPM-Solver++ (Lu et al., 2022), which needs one network call per step. With x the change
@@ -32,23 +32,23 @@ from mcetm.nn.scaling import InputScaling, Scaling
 from mcetm.settings import Number, Positive, Rate, Share, settings
 from mcetm.training import Callback, Saving, over_members, train_loop
 from mcetm.training.batches import Batch
-from mcetm.training.optimise import begin, descend
+from mcetm.training.optimise import apply_gradient, init_optimiser
 
 _WAVES = 8
 """Sine and cosine features of log σ."""
 
 
 @settings
-class DiffusionConfig(ModelSettings):
+class DiffusionEnsemble(ModelSettings):
     """Settings; noise levels are in units of the change's spread."""
 
     name: Literal["diffusion"] = "diffusion"
     """Its name in files and on the command line."""
-    members: Positive = 1
+    members: Positive = 3
     """Denoisers that are trained."""
-    width: Positive = 256
+    width: Positive = 64
     """Units of each hidden layer."""
-    depth: Positive = 4
+    depth: Positive = 3
     """Hidden layers."""
     activation: Activation = "silu"
     """Between layers."""
@@ -66,11 +66,11 @@ class DiffusionConfig(ModelSettings):
     """Spread of log σ in training (EDM's)."""
     average: Share = 0.999
     """Decay of the running average of weights that is used for sampling; it warms up over the first steps."""
-    batch_size: Positive = 1024
+    batch_size: Positive = 256
     """Transitions of a minibatch."""
-    learning_rate: Rate = 1e-3
+    learning_rate: Rate = 4e-3
     """Of Adam; it falls to 0 over the steps."""
-    steps: Positive = 100_000
+    steps: Positive = 3000
     """Updates of each member."""
 
     def fit(
@@ -83,7 +83,7 @@ class DiffusionConfig(ModelSettings):
         callbacks: Sequence[Callback] = (),
         network: NetworkFactory | None = None,
         stages: Stages = no_stages,
-    ) -> DiffusionEnsemble:
+    ) -> DiffusionModel:
         """Train, or read back what the folder has."""
         place = None if folder is None else folder / "diffusion"
         with stages("diffusion"):
@@ -97,17 +97,17 @@ class DiffusionConfig(ModelSettings):
             )[0]
 
 
-class Diffusion(eqx.Module):
+class Denoiser(eqx.Module):
     """One member: a denoiser of scaled changes, and its sampler."""
 
     network: Callable[[Array], Array]
     inputs: InputScaling
     change_scale: Scaling
-    config: DiffusionConfig = eqx.field(static=True)
+    config: DiffusionEnsemble = eqx.field(static=True)
 
     def __init__(
         self,
-        config: DiffusionConfig,
+        config: DiffusionEnsemble,
         statistics: Statistics,
         *,
         network: NetworkFactory | None = None,
@@ -186,10 +186,10 @@ class Diffusion(eqx.Module):
         return self.network(jnp.concatenate([self.inputs.pair(obs, action), x, waves]))
 
 
-class DiffusionEnsemble(TransitionModel):
+class DiffusionModel(TransitionModel):
     """Members side by side."""
 
-    members: Diffusion
+    members: Denoiser
 
     @property
     def num_members(self) -> int:
@@ -209,7 +209,7 @@ class DiffusionEnsemble(TransitionModel):
     ) -> Samples:
         """`count` next states of every member."""
 
-        def of_member(member: Diffusion, key: PRNGKeyArray) -> Array:
+        def of_member(member: Denoiser, key: PRNGKeyArray) -> Array:
             return jax.vmap(lambda k: member.sample(obs, action, key=k))(jax.random.split(key, count))
 
         keys = member_keys(key, self.num_members)
@@ -224,41 +224,41 @@ class DiffusionEnsemble(TransitionModel):
 
 def fit_diffusion(
     train: Transitions,
-    config: DiffusionConfig | None = None,
+    config: DiffusionEnsemble | None = None,
     *,
     key: PRNGKeyArray,
     folder: Path | None = None,
     callbacks: Sequence[Callback] = (),
     network: NetworkFactory | None = None,
     chunk: int = 1000,
-) -> tuple[DiffusionEnsemble, list[dict[str, Any]]]:
+) -> tuple[DiffusionModel, list[dict[str, Any]]]:
     """Train; the model of averaged weights, and the metrics of its training."""
-    config = config or DiffusionConfig()
+    config = config or DiffusionEnsemble()
     statistics = Statistics.of(train)
     init_key, fit_key = jax.random.split(key)
     optimiser = optax.adam(optax.cosine_decay_schedule(config.learning_rate, config.steps))
 
     def make(member_key: PRNGKeyArray) -> Any:
-        member = Diffusion(config, statistics, network=network, key=member_key)
-        return member, member, begin(optimiser, member), jnp.zeros(())
+        member = Denoiser(config, statistics, network=network, key=member_key)
+        return member, member, init_optimiser(optimiser, member), jnp.zeros(())
 
     def step(state: Any, data: Batch, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
-        average, member, moments, done = state
+        average, member, opt_state, done = state
         draw_key, noise_key = jax.random.split(key)
         batch = data.draw(config.batch_size, key=draw_key)
         keys = jax.random.split(noise_key, config.batch_size)
 
-        def total(member: Diffusion) -> Array:
+        def total(member: Denoiser) -> Array:
             return jax.vmap(lambda row, k: member.loss(row, key=k))(batch, keys).mean()
 
         loss, gradient = eqx.filter_value_and_grad(total)(member)
-        member, moments = descend(optimiser, member, gradient, moments)
+        member, opt_state = apply_gradient(optimiser, member, gradient, opt_state)
         decay = jnp.minimum(config.average, (1.0 + done) / (10.0 + done))
         blend = lambda old, new: (  # noqa: E731
             decay * old + (1.0 - decay) * new if eqx.is_inexact_array(new) else new
         )
         average = jax.tree_util.tree_map(blend, average, member)
-        return (average, member, moments, done + 1.0), {"loss": loss}
+        return (average, member, opt_state, done + 1.0), {"loss": loss}
 
     result = train_loop(
         over_members(step),
@@ -271,4 +271,4 @@ def fit_diffusion(
         callbacks=callbacks,
         label="diffusion model",
     )
-    return DiffusionEnsemble(result.state[0]), result.history
+    return DiffusionModel(result.state[0]), result.history

@@ -48,7 +48,7 @@ class Conditional(eqx.Module):
 
     def __call__(self, x: Float[Array, " obs"]) -> Float[Array, ""]:
         """The energy of the state that x stands for."""
-        return self.energy(self.obs, self.action, self.space.leave(self.obs, x))
+        return self.energy(self.obs, self.action, self.space.decode(self.obs, x))
 
 
 class PlainEnergy(eqx.Module):
@@ -94,7 +94,7 @@ class PlainEnergy(eqx.Module):
         pair = self.inputs.pair(obs, action)
         if self.trunk is not None:
             pair = self.trunk.activate(self.trunk(pair))
-        return self.network(jnp.concatenate([pair, self.space.enter(obs, next_obs)]))[0]
+        return self.network(jnp.concatenate([pair, self.space.encode(obs, next_obs)]))[0]
 
     def unit(self, obs: Float[Array, " obs"], action: Float[Array, " action"]) -> None:
         """No scale of its own: chains move in the units of their space."""

@@ -17,16 +17,15 @@ from mcetm.data.transitions import Transitions
 from mcetm.dynamics.contrastive import energy_regulariser, gradient_penalty, info_nce, ranking_nce
 from mcetm.dynamics.energy import AnchoredEnergy, Conditional, Energy, PlainEnergy
 from mcetm.dynamics.gaussian import (
-    SMALL_ENSEMBLE,
     Gaussian,
-    GaussianConfig,
     GaussianEnsemble,
+    GaussianModel,
     fit_gaussian,
 )
-from mcetm.dynamics.inference import REFINE, EnergyEnsemble, InferenceConfig
+from mcetm.dynamics.inference import REFINE, EnergyTransitionModel, InferenceSettings
 from mcetm.dynamics.langevin import Energy as StateEnergy
 from mcetm.dynamics.langevin import Langevin
-from mcetm.dynamics.manifold import Autoencoder, AutoencoderConfig, fit_autoencoder
+from mcetm.dynamics.manifold import Autoencoder, AutoencoderSettings, fit_autoencoder
 from mcetm.dynamics.model import ModelSettings, Stages, no_stages, part_keys
 from mcetm.dynamics.negatives import (
     ManifoldNegatives,
@@ -37,7 +36,7 @@ from mcetm.dynamics.negatives import (
     other_rows,
 )
 from mcetm.dynamics.space import Space, Variable
-from mcetm.dynamics.support import SupportConfig, fit_support
+from mcetm.dynamics.support import SupportSettings, fit_support
 from mcetm.errors import UserError
 from mcetm.files import Folders
 from mcetm.nn.members import take_members
@@ -46,11 +45,11 @@ from mcetm.nn.scaling import frozen
 from mcetm.settings import NonNegative, Positive, Rate, Switch, Weight, settings
 from mcetm.training import Callback, Saving, over_members, train_loop
 from mcetm.training.batches import Batch
-from mcetm.training.optimise import Schedule, adam, begin, descend
+from mcetm.training.optimise import Schedule, adam, apply_gradient, init_optimiser
 
 
 @settings
-class EnergyConfig:
+class EnergySettings:
     """Settings of energy training; the defaults are the paper's table, read as EMPO's code would (docs)."""
 
     kind: Literal["plain", "anchored"] = "plain"
@@ -104,43 +103,41 @@ class EnergyConfig:
     """Updates of each member."""
 
 
-SMALL_AUTOENCODER = AutoencoderConfig(latent_dim=2, width=32, depth=2, steps=2000, batch_size=256)
-"""A manifold that a laptop learns in seconds."""
 LITERAL = Langevin(
     first=1e-3, last=1e-3, power=1.0, convention="paper", noise=0.5, gradient_clip=None, move_clip=0.5
 )
 """How the paper writes a chain: constant steps of 1e-3, moves of at most 0.5."""
-PAPER_EMPO = EnergyConfig()
+PAPER_EMPO = EnergySettings()
 """The paper's table with EMPO's meaning: step sizes fall from 0.1 to 1e-3, the noise multiplies the step."""
-PAPER = EnergyConfig(
+PAPER = EnergySettings(
     latent=replace(LITERAL, steps=30),
     ambient=replace(LITERAL, steps=20),
     reduction="sum",
 )
 """The paper as literally as it can be read: constant steps of 1e-3, √(2ε) noise · 0.5, a summed penalty."""
-STANDARD = EnergyConfig(negatives="uniform", variable="boxed", ambient=Langevin(steps=50))
+STANDARD = EnergySettings(negatives="uniform", variable="boxed", ambient=Langevin(steps=50))
 """Standard ETM: energies of changes, uniform starts and 50 ambient steps, as in EMPO."""
-ANCHORED = EnergyConfig(
+ANCHORED = EnergySettings(
     kind="anchored", negatives="proposal", variable="change", activation="silu", penalty=0.0, steps=10_000
 )
-"""Anchored energy with rivals from the widened anchor and ranking NCE.
+"""Anchored energy with negatives from the widened anchor and ranking NCE.
 
 No gradient penalty: slopes are the anchor's own, and a margin above them hardly ever acted."""
 
 
 @settings
-class _ETM(EnergyConfig, ModelSettings):
+class _ETM(EnergySettings, ModelSettings):
     """An energy-based transition model with all that it is made of."""
 
     has_energy: ClassVar[bool] = True
 
-    regressor: GaussianConfig = field(default_factory=lambda: SMALL_ENSEMBLE)
+    regressor: GaussianEnsemble = field(default_factory=GaussianEnsemble)
     """The Gaussian ensemble that chains begin at, and that anchored energies correct."""
-    autoencoder: AutoencoderConfig = field(default_factory=lambda: SMALL_AUTOENCODER)
+    autoencoder: AutoencoderSettings = field(default_factory=AutoencoderSettings)
     """The manifold that manifold negatives and latent chains live on; not trained where neither is used."""
-    inference: InferenceConfig | None = None
+    inference: InferenceSettings | None = None
     """How next states are drawn; None takes what suits the kind of energy."""
-    support: SupportConfig | None = None
+    support: SupportSettings | None = None
     """What sets the level of energies by (s, a); None: energies know next states only."""
 
     def fit(
@@ -153,7 +150,7 @@ class _ETM(EnergyConfig, ModelSettings):
         callbacks: Sequence[Callback] = (),
         network: NetworkFactory | None = None,
         stages: Stages = no_stages,
-    ) -> EnergyEnsemble:
+    ) -> EnergyTransitionModel:
         """Train everything, or read back what the folder has."""
         _check_network(self, network)
         keys, place = part_keys(seed), lambda name: None if folder is None else folder / name
@@ -169,7 +166,7 @@ class _ETM(EnergyConfig, ModelSettings):
                 )
         inference = self.inference
         if inference is None and self.kind == "plain":
-            inference = InferenceConfig()
+            inference = InferenceSettings()
         with stages("energy"):
             model, _ = fit_energy(
                 train,
@@ -209,9 +206,9 @@ class ManifoldETM(_ETM):
     """Chains of manifold negatives in latent space."""
     ambient: Langevin = field(default_factory=lambda: Langevin(steps=10))
     """Chains of negatives in state space."""
-    inference: InferenceConfig | None = field(
-        default_factory=lambda: InferenceConfig(
-            latent=Langevin(steps=5, noise=0.1), ambient=Langevin(steps=5, noise=0.1), descend=True
+    inference: InferenceSettings | None = field(
+        default_factory=lambda: InferenceSettings(
+            latent=Langevin(steps=5, noise=0.1), ambient=Langevin(steps=5, noise=0.1), accept_only_lower=True
         )
     )
     """How next states are drawn; None takes what suits the kind of energy."""
@@ -242,8 +239,8 @@ class StandardETM(_ETM):
     """Hidden layers."""
     ambient: Langevin = field(default_factory=lambda: Langevin(steps=50))
     """Chains of negatives in state space."""
-    inference: InferenceConfig | None = field(
-        default_factory=lambda: InferenceConfig(
+    inference: InferenceSettings | None = field(
+        default_factory=lambda: InferenceSettings(
             start="middle", latent=None, ambient=Langevin(steps=100, first=0.1, last=1e-5, noise=0.0)
         )
     )
@@ -285,24 +282,24 @@ class AnchoredETM(_ETM):
 
 def fit_energy(
     train: Transitions,
-    config: EnergyConfig | None = None,
+    config: EnergySettings | None = None,
     *,
     autoencoder: Autoencoder | None = None,
-    regressor: GaussianEnsemble | None = None,
-    inference: InferenceConfig | None = None,
+    regressor: GaussianModel | None = None,
+    inference: InferenceSettings | None = None,
     key: PRNGKeyArray,
     folder: Path | None = None,
     callbacks: Sequence[Callback] = (),
     network: NetworkFactory | None = None,
     chunk: int = 1000,
-    validate: Callable[[EnergyEnsemble], dict[str, Array]] | None = None,
-) -> tuple[EnergyEnsemble, list[dict[str, Any]]]:
+    validate: Callable[[EnergyTransitionModel], dict[str, Array]] | None = None,
+) -> tuple[EnergyTransitionModel, list[dict[str, Any]]]:
     """Train an ensemble of energies; the model, ready to sample, and the metrics of its training.
 
     Manifold negatives need the autoencoder; the anchored kind and proposal negatives need the regressor,
     whose elites serve the members in turn. `validate` measures the model after every chunk of steps.
     """
-    config = config or EnergyConfig()
+    config = config or EnergySettings()
     _check(config, autoencoder, regressor)
     _check_network(config, network)
     statistics, space = Statistics.of(train), Space.of(train, config.variable)
@@ -322,40 +319,40 @@ def fit_energy(
             energy = PlainEnergy(
                 statistics, space, trunk=config.trunk, network=network, key=member_key, **sizes
             )
-        return energy, begin(optimiser, energy)
+        return energy, init_optimiser(optimiser, energy)
 
     keys = jax.random.split(init_key, config.members)
     anchors = None if regressor is None else _anchors(regressor, config.members)
     state = eqx.filter_vmap(make, in_axes=(0, eqx.if_array(0)))(keys, anchors)
 
     def step(state: Any, data: Batch, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
-        energy, moments = state
+        energy, opt_state = state
         draw_key, chain_key, others_key = jax.random.split(key, 3)
         batch = data.draw(config.batch_size, key=draw_key)
         negatives = _negatives(config, space, autoencoder, energy, regressor)
         keys = jax.random.split(chain_key, config.batch_size)
-        truths = jax.vmap(space.enter)(batch.obs, batch.next_obs)
-        pick = lambda i, k: other_rows(truths, i, config.others, key=k)  # noqa: E731
+        positives = jax.vmap(space.encode)(batch.obs, batch.next_obs)
+        pick = lambda i, k: other_rows(positives, i, config.others, key=k)  # noqa: E731
         others = jax.vmap(pick)(jnp.arange(len(batch)), jax.random.split(others_key, len(batch)))
 
         def total(energy: Energy) -> tuple[Array, dict[str, Array]]:
-            one = lambda row, rivals, k: energy_loss(  # noqa: E731
-                energy, negatives, space, row, config, others=rivals, key=k
+            one = lambda row, drawn, k: energy_loss(  # noqa: E731
+                energy, negatives, space, row, config, others=drawn, key=k
             )
             losses, metrics = jax.vmap(one)(batch, others, keys)
             return losses.mean(), {name: values.mean() for name, values in metrics.items()}
 
         (loss, metrics), gradient = eqx.filter_value_and_grad(total, has_aux=True)(energy)
-        energy, moments = descend(optimiser, energy, gradient, moments)
-        return (energy, moments), {"loss": loss, **metrics}
+        energy, opt_state = apply_gradient(optimiser, energy, gradient, opt_state)
+        return (energy, opt_state), {"loss": loss, **metrics}
 
     if inference is None:
-        inference = REFINE if config.kind == "anchored" else InferenceConfig()
+        inference = REFINE if config.kind == "anchored" else InferenceSettings()
         if config.kind == "plain" and regressor is None:
             inference = replace(inference, start="noise")
 
-    def assemble(state: Any) -> EnergyEnsemble:
-        return EnergyEnsemble(state[0], space, regressor, autoencoder, inference)
+    def assemble(state: Any) -> EnergyTransitionModel:
+        return EnergyTransitionModel(state[0], space, regressor, autoencoder, inference)
 
     result = train_loop(
         over_members(step),
@@ -378,7 +375,7 @@ def energy_loss(
     negatives: Negatives,
     space: Space,
     row: Batch,
-    config: EnergyConfig,
+    config: EnergySettings,
     *,
     others: Float[Array, "others dim"] | None = None,
     key: PRNGKeyArray,
@@ -389,14 +386,14 @@ def energy_loss(
     seen = Row(
         row.obs,
         row.action,
-        space.enter(row.obs, row.next_obs),
+        space.encode(row.obs, row.next_obs),
         None if unit is None else unit / space.scale.std,
     )
-    rivals = [] if others is None else [others]
+    drawn = [] if others is None else [others]
     if config.count:
         # Chains run on a frozen copy: nothing is differentiated through them.
-        rivals.append(negatives(at(frozen(energy)), seen, config.count, key=key))
-    candidates = jax.lax.stop_gradient(jnp.concatenate([seen.truth[None], *rivals]))
+        drawn.append(negatives(at(frozen(energy)), seen, config.count, key=key))
+    candidates = jax.lax.stop_gradient(jnp.concatenate([seen.positive[None], *drawn]))
     values = jax.vmap(at(energy))(candidates)
     if isinstance(negatives, ProposalNegatives):
         contrast = ranking_nce(values, negatives.log_density(seen, candidates))
@@ -425,7 +422,7 @@ def _slopes(
     return jnp.sqrt((gradients**2).sum(axis=-1) + 1e-12)
 
 
-def _check(config: EnergyConfig, autoencoder: Autoencoder | None, regressor: GaussianEnsemble | None) -> None:
+def _check(config: EnergySettings, autoencoder: Autoencoder | None, regressor: GaussianModel | None) -> None:
     if config.negatives == "manifold" and autoencoder is None:
         raise UserError("Manifold negatives need an autoencoder; train one with fit_autoencoder.")
     if (config.kind == "anchored" or config.negatives == "proposal") and regressor is None:
@@ -433,29 +430,29 @@ def _check(config: EnergyConfig, autoencoder: Autoencoder | None, regressor: Gau
             "Anchored energies and proposal negatives need a regressor; train one with fit_gaussian."
         )
     if config.negatives == "proposal" and config.others:
-        raise UserError("Ranking NCE needs the density of every rival; other rows have none (others=0).")
+        raise UserError("Ranking NCE needs the density of every negative; other rows have none (others=0).")
     if config.count + config.others < 1:
-        raise UserError("An energy needs at least one rival per transition (count or others).")
+        raise UserError("An energy needs at least one negative per transition (count or others).")
     if config.others >= config.batch_size:
         raise UserError(f"A minibatch of {config.batch_size} has fewer than {config.others} other rows.")
 
 
-def _check_network(config: EnergyConfig, network: NetworkFactory | None) -> None:
+def _check_network(config: EnergySettings, network: NetworkFactory | None) -> None:
     if network is not None and config.kind == "anchored":
         raise UserError("An anchored energy begins as zero, which a network of your own cannot; use another.")
 
 
-def _anchors(regressor: GaussianEnsemble, members: int) -> Gaussian:
+def _anchors(regressor: GaussianModel, members: int) -> Gaussian:
     """One anchor per member: the elites in turn."""
     return take_members(regressor.members, regressor.elites[jnp.arange(members) % len(regressor.elites)])
 
 
 def _negatives(
-    config: EnergyConfig,
+    config: EnergySettings,
     space: Space,
     autoencoder: Autoencoder | None,
     energy: Energy,
-    regressor: GaussianEnsemble | None,
+    regressor: GaussianModel | None,
 ) -> Negatives:
     if config.negatives == "manifold":
         assert autoencoder is not None  # noqa: S101 (checked by the caller)

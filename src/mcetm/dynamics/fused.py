@@ -1,9 +1,9 @@
 """The one place where models meet the fused sampler, with all rows at once.
 
-`draw` does for one (s, a) what `EnergyEnsemble.samples` does member by member and sample by sample. `ambient`
-and `latent` run the chains of an energy in training, which make its rivals. Under `vmap` rows and members are
-gathered, so that one kernel runs them all. Where no kernel serves (another device, another network), they
-say so, and the plain path runs.
+`draw` does for one (s, a) what `EnergyTransitionModel.draw` does member by member and sample by sample.
+`ambient` and `latent` run the chains of an energy in training, which make its negatives. Under `vmap` rows
+and members are gathered, so that one kernel runs them all. Where no kernel serves (another device, another
+network), they say so, and the plain path runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from mcetm.dynamics.energy import AnchoredEnergy, Conditional, PlainEnergy
-from mcetm.dynamics.expressed import ambient_chains, latent_chains, moves, network_of, springs
+from mcetm.dynamics.kernel_chains import ambient_chains, latent_chains, moves, network_of, springs
 from mcetm.dynamics.langevin import Energy as StateEnergy
 from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder
@@ -29,7 +29,7 @@ from mcetm.nn.mlp import MLP
 from mcetm.nn.scaling import frozen
 
 if TYPE_CHECKING:
-    from mcetm.dynamics.inference import EnergyEnsemble
+    from mcetm.dynamics.inference import EnergyTransitionModel
 
 Sampler = Callable[..., Float[Array, "members rows samples dim"]]
 
@@ -59,7 +59,7 @@ def kernel(
     return hopper.sample if serves(widths, dim, below, encoder, anchored=anchored) else None
 
 
-def sampler(model: EnergyEnsemble) -> Sampler | None:
+def sampler(model: EnergyTransitionModel) -> Sampler | None:
     """The kernel that serves all stages of this model, if there is one and it is asked for."""
     if not expressible(model):
         return None
@@ -68,7 +68,7 @@ def sampler(model: EnergyEnsemble) -> Sampler | None:
     return run if run is None or below is None else _latent_kernel(model.members, below)
 
 
-def expressible(model: EnergyEnsemble) -> bool:
+def expressible(model: EnergyTransitionModel) -> bool:
     """Whether this model's chains are those of a network that `kernels.chains` knows."""
     below = _below(model)
     return _in_states(model.members) and (below is None or _in_codes(model.members, below))
@@ -132,7 +132,7 @@ def latent(
 
 
 def draw(
-    model: EnergyEnsemble,
+    model: EnergyTransitionModel,
     obs: Float[Array, " obs"],
     action: Float[Array, " action"],
     noise: Float[Array, " samples"],
@@ -149,15 +149,15 @@ def draw(
         return jax.vmap(one)(keys, noise)
 
     def energies(member: Any, x: Float[Array, "samples obs"]) -> Array:
-        return jax.vmap(lambda x: member(obs, action, space.leave(obs, x)))(x)
+        return jax.vmap(lambda x: member(obs, action, space.decode(obs, x)))(x)
 
     x = start = over_members(starts, 0)(members, keys)
     latent_key, ambient_key = jax.random.split(jax.random.fold_in(keys[0, 0], 1))
     if model.autoencoder is not None and config.latent is not None:
         autoencoder = frozen(model.autoencoder)
         each = lambda f: jax.vmap(jax.vmap(f))  # noqa: E731
-        decode = each(lambda z: space.box.clip(space.enter(obs, autoencoder.decode(z))))
-        z = each(lambda x: autoencoder.encode(space.leave(obs, x)))(x)
+        decode = each(lambda z: space.box.clip(space.encode(obs, autoencoder.decode(z))))
+        z = each(lambda x: autoencoder.encode(space.decode(obs, x)))(x)
         if config.start == "noise":
             z = jax.random.normal(jax.random.fold_in(latent_key, 1), z.shape)
             start = decode(z)
@@ -166,11 +166,11 @@ def draw(
     chains = ambient_chains(members, space, obs, action, x, noise * config.ambient.noise)
     x = _run(run, chains, moves(config.ambient), ambient_key)
     energy = over_members(energies, 0)(members, x)
-    if config.descend:
+    if config.accept_only_lower:
         before = over_members(energies, 0)(members, start)
         x = jnp.where((energy <= before)[..., None], x, start)
         energy = jnp.minimum(energy, before)
-    return jax.vmap(jax.vmap(lambda x: space.leave(obs, x)))(x), energy
+    return jax.vmap(jax.vmap(lambda x: space.decode(obs, x)))(x), energy
 
 
 def _run(run: Sampler, chains: Chains, how: Moves, key: PRNGKeyArray) -> Float[Array, "members samples dim"]:
@@ -244,7 +244,7 @@ def _run(run: Sampler, chains: Chains, how: Moves, key: PRNGKeyArray) -> Float[A
 
 
 def _in_states(energy: Any) -> bool:
-    """Whether chains of states under this energy can be expressed as `Chains`."""
+    """Whether chains of states under this energy can be written as `Chains`."""
     if not isinstance(energy, (PlainEnergy, AnchoredEnergy)):
         return False
     network: Any = energy.correction if isinstance(energy, AnchoredEnergy) else energy.network
@@ -271,7 +271,7 @@ def _latent_kernel(energy: Any, autoencoder: Autoencoder) -> Sampler | None:
     return kernel(_widths(network_of(energy)), dim, _widths(autoencoder.decoder))
 
 
-def _below(model: EnergyEnsemble) -> Autoencoder | None:
+def _below(model: EnergyTransitionModel) -> Autoencoder | None:
     """Whose decoder lies below the energies in this model's latent stage."""
     return None if model.config.latent is None else model.autoencoder
 

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from mcetm.dynamics import fused
 from mcetm.dynamics.energy import AnchoredEnergy, Energy
-from mcetm.dynamics.gaussian import GaussianEnsemble
+from mcetm.dynamics.gaussian import GaussianModel
 from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder
 from mcetm.dynamics.model import EnergyModel, Samples, batched
@@ -30,7 +30,7 @@ from mcetm.settings import Switch, Weight, settings
 
 
 @settings
-class InferenceConfig:
+class InferenceSettings:
     """How next states are drawn; the steps and the noise are the paper's."""
 
     start: Literal["regressor", "noise", "uniform", "middle"] = "regressor"
@@ -43,11 +43,11 @@ class InferenceConfig:
     """Chains in state space."""
     noise_factors: Annotated[tuple[Weight, ...], Field(min_length=1)] = (1.0,)
     """Factors on the noise, dealt out to the samples in turn: several make the sampling multi-scale."""
-    descend: Switch = False
+    accept_only_lower: Switch = False
     """Where a chain ends above the energy it started from, keep its start."""
 
 
-REFINE = InferenceConfig(
+REFINE = InferenceSettings(
     latent=None,
     ambient=Langevin(
         steps=30, first=0.2, last=0.02, convention="paper", noise=1.0, gradient_clip=10.0, move_clip=2.0
@@ -56,15 +56,15 @@ REFINE = InferenceConfig(
 """For anchored energies: from a sample of the anchor, Langevin steps in units of the anchor's spread."""
 
 
-class EnergyEnsemble(EnergyModel):
+class EnergyTransitionModel(EnergyModel):
     """A trained energy-based transition model: energies, and all that is needed to sample from them."""
 
     members: Energy
     """Leading axis: members."""
     space: Space
-    regressor: GaussianEnsemble | None = None
+    regressor: GaussianModel | None = None
     autoencoder: Autoencoder | None = None
-    config: InferenceConfig = eqx.field(static=True, default_factory=InferenceConfig)
+    config: InferenceSettings = eqx.field(static=True, default_factory=InferenceSettings)
     support: Support | None = None
     """Sets the level of all energies of an (s, a): high where it is unlike the log or members disagree."""
 
@@ -152,7 +152,7 @@ class EnergyEnsemble(EnergyModel):
 
         Where a chain without noise ends, or where it began: far from the data a descent may wander off.
         """
-        cautious = replace(self, config=replace(self.config, descend=True))
+        cautious = replace(self, config=replace(self.config, accept_only_lower=True))
         return cautious._settle(obs, action, key=key)[1] + self._offset(obs, action)
 
     @batched
@@ -168,7 +168,7 @@ class EnergyEnsemble(EnergyModel):
     ) -> Float[Array, ""]:
         """The error to expect: root mean square over components, in spreads of the changes.
 
-        Of anchored energies: exp(E/D) at the anchors' means, without the support, which knows strangers and
+        Of anchored energies: exp(E/D) at the anchors' means, without the support, which knows odd pairs and
         not sizes. The level of other energies is no error's; theirs is exp(E/D) where E is least.
         """
         if isinstance(self.members, AnchoredEnergy):
@@ -221,12 +221,12 @@ class EnergyEnsemble(EnergyModel):
     ) -> tuple[Float[Array, " obs"], Float[Array, ""]]:
         """One chain through both stages; its end, and the energy there."""
         start_key, latent_key, ambient_key = jax.random.split(key, 3)
-        at = lambda x: member(obs, action, self.space.leave(obs, x))  # noqa: E731
+        at = lambda x: member(obs, action, self.space.decode(obs, x))  # noqa: E731
         x = start = self._start(member, obs, action, noise, key=start_key)
         if self.autoencoder is not None and self.config.latent is not None:
             autoencoder = frozen(self.autoencoder)
-            decode = lambda z: self.space.enter(obs, autoencoder.decode(z))  # noqa: E731
-            z = autoencoder.encode(self.space.leave(obs, x))
+            decode = lambda z: self.space.encode(obs, autoencoder.decode(z))  # noqa: E731
+            z = autoencoder.encode(self.space.decode(obs, x))
             if self.config.start == "noise":
                 z = jax.random.normal(start_key, z.shape)
                 start = self.space.box.clip(decode(z))
@@ -244,10 +244,10 @@ class EnergyEnsemble(EnergyModel):
             key=ambient_key,
         )
         energy = at(x)
-        if self.config.descend:
+        if self.config.accept_only_lower:
             before = at(start)
             x, energy = jnp.where(energy <= before, x, start), jnp.minimum(energy, before)
-        return self.space.leave(obs, x), energy
+        return self.space.decode(obs, x), energy
 
     def _start(
         self, member: Energy, obs: Array, action: Array, noise: Array, *, key: PRNGKeyArray
@@ -268,4 +268,4 @@ class EnergyEnsemble(EnergyModel):
             regressor = frozen(self.regressor)
             mean = regressor.of_members(obs, action)[0].mean(axis=0)
             sampled = regressor.sample(obs, action, key=key)
-        return self.space.enter(obs, jnp.where(noise > 0.0, sampled, mean))
+        return self.space.encode(obs, jnp.where(noise > 0.0, sampled, mean))

@@ -19,24 +19,24 @@ from mcetm.nn.scaling import Scaling
 from mcetm.settings import Positive, Rate, settings
 from mcetm.training import Saving, train_loop
 from mcetm.training.batches import Batch
-from mcetm.training.optimise import begin, descend
+from mcetm.training.optimise import apply_gradient, init_optimiser
 
 
 @settings
-class AutoencoderConfig:
-    """The paper's network (3 × 64, ReLU) and our training of it, which the paper does not state."""
+class AutoencoderSettings:
+    """Sizes for a laptop; the paper's network is 3 × 64 with ReLU, and its training is not stated."""
 
-    latent_dim: Positive = 10
+    latent_dim: Positive = 2
     """d_m: 5 for hopper, 10 for halfcheetah and walker2d in the paper; else see the dataset card."""
-    width: Positive = 64
+    width: Positive = 32
     """Units of each hidden layer."""
-    depth: Positive = 3
+    depth: Positive = 2
     """Hidden layers of encoder and decoder each."""
-    batch_size: Positive = 1024
+    batch_size: Positive = 256
     """Next states of a minibatch."""
     learning_rate: Rate = 1e-3
     """Of Adam; it falls to 0 over the steps."""
-    steps: Positive = 20_000
+    steps: Positive = 2000
     """Updates."""
 
 
@@ -52,7 +52,7 @@ class Autoencoder(eqx.Module):
     state_scale: Scaling
     code_scale: Scaling
 
-    def __init__(self, config: AutoencoderConfig, state_scale: Scaling, *, key: PRNGKeyArray) -> None:
+    def __init__(self, config: AutoencoderSettings, state_scale: Scaling, *, key: PRNGKeyArray) -> None:
         down, up = jax.random.split(key)
         dim = state_scale.mean.shape[-1]
         sizes: dict[str, Any] = {"width": config.width, "depth": config.depth}
@@ -91,13 +91,13 @@ class Reconstruction:
 
 def fit_autoencoder(
     train: Transitions,
-    config: AutoencoderConfig | None = None,
+    config: AutoencoderSettings | None = None,
     *,
     key: PRNGKeyArray,
     folder: Path | None = None,
 ) -> tuple[Autoencoder, list[dict[str, Any]]]:
     """Train on the next states of a log, then standardise the codes."""
-    config = config or AutoencoderConfig()
+    config = config or AutoencoderSettings()
     init_key, fit_key = jax.random.split(key)
     optimiser = optax.adam(optax.cosine_decay_schedule(config.learning_rate, config.steps))
     model = Autoencoder(config, Scaling.of(Statistics.of(train).obs), key=init_key)
@@ -107,15 +107,15 @@ def fit_autoencoder(
         return (jax.vmap(model.residual)(batch) ** 2).mean()
 
     def step(state: Any, data: Array, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
-        model, moments = state
+        model, opt_state = state
         batch = data[jax.random.randint(key, (config.batch_size,), 0, len(data))]
         value, gradient = eqx.filter_value_and_grad(loss)(model, batch)
-        model, moments = descend(optimiser, model, gradient, moments)
-        return (model, moments), {"loss": value}
+        model, opt_state = apply_gradient(optimiser, model, gradient, opt_state)
+        return (model, opt_state), {"loss": value}
 
     result = train_loop(
         step,
-        (model, begin(optimiser, model)),
+        (model, init_optimiser(optimiser, model)),
         states,
         steps=config.steps,
         key=fit_key,

@@ -1,4 +1,4 @@
-"""Where an energy's rivals come from: noise, the manifold around the truth, a known proposal, other rows.
+"""Where an energy's negatives come from: noise, the manifold around the truth, a known proposal, other rows.
 
 Everything here lives in the coordinates x of a `Space`; `energy(x)` is E of one (s, a) at the state that x
 stands for. Where it is the `Conditional` of a network that a kernel serves, the kernel runs the chains.
@@ -27,23 +27,23 @@ class Row(eqx.Module):
 
     obs: Float[Array, " dim"]
     action: Float[Array, " action"]
-    truth: Float[Array, " dim"]
+    positive: Float[Array, " dim"]
     unit: Float[Array, " dim"] | None = None
 
 
 @runtime_checkable
 class Negatives(Protocol):
-    """Anything that proposes rivals of a truth."""
+    """Anything that proposes negatives of a truth."""
 
     def __call__(
         self, energy: StateEnergy, row: Row, count: int, *, key: PRNGKeyArray
     ) -> Float[Array, "count dim"]:
-        """`count` rivals."""
+        """`count` negatives."""
         ...
 
 
 class NoiseNegatives(eqx.Module):
-    """Standard ETM: chains that start from noise and descend the energy."""
+    """Standard ETM: chains that start from noise and go down the energy."""
 
     space: Space
     sampler: Langevin = eqx.field(static=True)
@@ -52,9 +52,9 @@ class NoiseNegatives(eqx.Module):
     def __call__(
         self, energy: StateEnergy, row: Row, count: int, *, key: PRNGKeyArray
     ) -> Float[Array, "count dim"]:
-        """`count` rivals, wherever the truth lies."""
+        """`count` negatives, wherever the truth lies."""
         start_key, chain_key = jax.random.split(key)
-        shape, box = (count, row.truth.shape[0]), self.space.box
+        shape, box = (count, row.positive.shape[0]), self.space.box
         if self.start == "uniform":
             starts = jax.random.uniform(start_key, shape, minval=box.low, maxval=box.high)
         else:
@@ -72,10 +72,10 @@ class ManifoldNegatives(eqx.Module):
     z̃ = f_e(s') + σ ε; then a latent chain from z̃ under H̃(z) = E(f_d(z)) + w/(2σ²) ‖z − z̃‖²; then an ambient
     chain from f_d(z⁻) under Ẽ(s') = E(s') + w/(2σ²) ‖f_e(s') − z̃‖². The paper gives neither σ nor a weight
     other than 1; MPDR, where this comes from, draws σ from [0.05, 0.3] and has w = 1e-4 or 0. σ is drawn anew
-    for each rival: uniformly, or (`log-uniform`) at every scale alike.
+    for each negative: uniformly, or (`log-uniform`) at every scale alike.
 
     With `difference`, f_d(z⁻) − f_d(f_e(s')) is added to the truth: a move along the manifold without the
-    decoder's own error, by which a decoded rival could otherwise be told from the truth.
+    decoder's own error, by which a decoded negative could otherwise be told from the truth.
     """
 
     autoencoder: Autoencoder
@@ -91,12 +91,12 @@ class ManifoldNegatives(eqx.Module):
     def __call__(
         self, energy: StateEnergy, row: Row, count: int, *, key: PRNGKeyArray
     ) -> Float[Array, "count dim"]:
-        """`count` rivals of the truth, each with a perturbation of its own."""
+        """`count` negatives of the truth, each with a perturbation of its own."""
         autoencoder = frozen(self.autoencoder)
-        encode = lambda x: autoencoder.encode(self.space.leave(row.obs, x))  # noqa: E731
-        decode = lambda z: self.space.enter(row.obs, autoencoder.decode(z))  # noqa: E731
-        code = encode(row.truth)
-        offset = row.truth - decode(code) if self.difference else jnp.zeros_like(row.truth)
+        encode = lambda x: autoencoder.encode(self.space.decode(row.obs, x))  # noqa: E731
+        decode = lambda z: self.space.encode(row.obs, autoencoder.decode(z))  # noqa: E731
+        code = encode(row.positive)
+        offset = row.positive - decode(code) if self.difference else jnp.zeros_like(row.positive)
 
         keys = jax.vmap(lambda k: jax.random.split(k, 4))(jax.random.split(key, count))
         sigma_keys, noise_keys, latent_keys, ambient_keys = (keys[:, i] for i in range(4))
@@ -157,29 +157,29 @@ class ProposalNegatives(eqx.Module):
         self, energy: StateEnergy, row: Row, count: int, *, key: PRNGKeyArray
     ) -> Float[Array, "count dim"]:
         """`count` draws, each of a width chosen at random."""
-        mean, std = self.moments(row)
+        mean, std = self.mean_and_std(row)
         width_key, noise_key = jax.random.split(key)
         widths = jax.random.choice(width_key, jnp.array(self.widths), (count, 1))
-        return mean + widths * std * jax.random.normal(noise_key, (count, row.truth.shape[0]))
+        return mean + widths * std * jax.random.normal(noise_key, (count, row.positive.shape[0]))
 
     def log_density(
         self, row: Row, candidates: Float[Array, "candidates dim"]
     ) -> Float[Array, " candidates"]:
         """Log q of each candidate, as a density over x."""
-        mean, std = self.moments(row)
+        mean, std = self.mean_and_std(row)
         scale = jnp.array(self.widths)[:, None, None] * std
         normal = -0.5 * ((candidates - mean) / scale) ** 2 - jnp.log(scale) - 0.5 * jnp.log(2 * jnp.pi)
         return jax.nn.logsumexp(normal.sum(axis=-1), axis=0) - jnp.log(float(len(self.widths)))
 
-    def moments(self, row: Row) -> tuple[Float[Array, " dim"], Float[Array, " dim"]]:
+    def mean_and_std(self, row: Row) -> tuple[Float[Array, " dim"], Float[Array, " dim"]]:
         """Mean and spread of the proposal at width 1."""
         mean, std = frozen(self.proposal).predict(row.obs, row.action)
-        return self.space.enter(row.obs, mean), std / self.space.scale.std
+        return self.space.encode(row.obs, mean), std / self.space.scale.std
 
 
 def other_rows(
-    truths: Float[Array, "rows dim"], index: Int[Array, ""], count: int, *, key: PRNGKeyArray
+    positives: Float[Array, "rows dim"], index: Int[Array, ""], count: int, *, key: PRNGKeyArray
 ) -> Float[Array, "count dim"]:
-    """The truths of other rows of a minibatch as rivals of row `index`: true somewhere, hardly here."""
-    away = jax.random.randint(key, (count,), 1, truths.shape[0])
-    return truths[(index + away) % truths.shape[0]]
+    """The positives of other rows of a minibatch as negatives of row `index`: true somewhere, hardly here."""
+    away = jax.random.randint(key, (count,), 1, positives.shape[0])
+    return positives[(index + away) % positives.shape[0]]

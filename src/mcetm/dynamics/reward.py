@@ -20,11 +20,11 @@ from mcetm.nn.scaling import InputScaling, Scaling
 from mcetm.settings import Positive, Rate, settings
 from mcetm.training import EarlyStopping, Saving, train_loop
 from mcetm.training.batches import Batch
-from mcetm.training.optimise import begin, descend
+from mcetm.training.optimise import apply_gradient, init_optimiser
 
 
 @settings
-class HeadConfig:
+class HeadSettings:
     """Sizes that a laptop trains; the paper has two hidden layers of 256 and Adam at 1e-4."""
 
     width: Positive = 64
@@ -84,33 +84,33 @@ class LearnedTermination(eqx.Module):
 def fit_reward(
     train: Transitions,
     holdout: Transitions,
-    config: HeadConfig | None = None,
+    config: HeadSettings | None = None,
     *,
     key: PRNGKeyArray,
     folder: Path | None = None,
 ) -> tuple[Head, list[dict[str, Any]]]:
     """A reward model, by least squares."""
     train.require("reward")
-    return _fit(train, holdout, config or HeadConfig(), "reward", key=key, folder=folder)
+    return _fit(train, holdout, config or HeadSettings(), "reward", key=key, folder=folder)
 
 
 def fit_termination(
     train: Transitions,
     holdout: Transitions,
-    config: HeadConfig | None = None,
+    config: HeadSettings | None = None,
     *,
     key: PRNGKeyArray,
     folder: Path | None = None,
 ) -> tuple[LearnedTermination, list[dict[str, Any]]]:
     """A classifier of terminations, by logistic regression; for tasks without an analytic rule."""
-    head, history = _fit(train, holdout, config or HeadConfig(), "termination", key=key, folder=folder)
+    head, history = _fit(train, holdout, config or HeadSettings(), "termination", key=key, folder=folder)
     return LearnedTermination(head), history
 
 
 def _fit(
     train: Transitions,
     holdout: Transitions,
-    config: HeadConfig,
+    config: HeadSettings,
     target: Literal["reward", "termination"],
     *,
     key: PRNGKeyArray,
@@ -134,10 +134,10 @@ def _fit(
         return optax.sigmoid_binary_cross_entropy(predicted, batch.terminated.astype(jnp.float32)).mean()
 
     def step(state: Any, data: Batch, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
-        head, moments = state
+        head, opt_state = state
         value, gradient = eqx.filter_value_and_grad(loss)(head, data.draw(config.batch_size, key=key))
-        head, moments = descend(optimiser, head, gradient, moments)
-        return (head, moments), {"loss": value}
+        head, opt_state = apply_gradient(optimiser, head, gradient, opt_state)
+        return (head, opt_state), {"loss": value}
 
     held = Batch.of(holdout)
 
@@ -148,7 +148,7 @@ def _fit(
     setting = {**asdict(config), "target": target, "data": train.checksum}
     result = train_loop(
         step,
-        (head, begin(optimiser, head)),
+        (head, init_optimiser(optimiser, head)),
         Batch.of(train),
         steps=config.steps,
         key=fit_key,

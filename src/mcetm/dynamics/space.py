@@ -49,11 +49,11 @@ class Space(eqx.Module):
             low, high = low - room, high + room
         return cls(Scaling.of(normalizer), Box(jnp.asarray(low), jnp.asarray(high)), variable)
 
-    def enter(self, obs: Float[Array, " obs"], next_obs: Float[Array, " obs"]) -> Float[Array, " obs"]:
+    def encode(self, obs: Float[Array, " obs"], next_obs: Float[Array, " obs"]) -> Float[Array, " obs"]:
         """Coordinates of a next state."""
         return self.scale.normalize(next_obs if self.variable == "next_obs" else next_obs - obs)
 
-    def leave(self, obs: Float[Array, " obs"], x: Float[Array, " obs"]) -> Float[Array, " obs"]:
+    def decode(self, obs: Float[Array, " obs"], x: Float[Array, " obs"]) -> Float[Array, " obs"]:
         """The next state at these coordinates."""
         raw = self.scale.denormalize(x)
         return raw if self.variable == "next_obs" else obs + raw

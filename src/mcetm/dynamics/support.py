@@ -1,6 +1,6 @@
 """What an energy cannot learn from next states: whether (s, a) itself is known.
 
-Ranking rivals of the same (s, a) leaves a term c(s, a) of every energy free. Here it is chosen so that the
+Ranking negatives of the same (s, a) leaves a term c(s, a) of every energy free. Here it is chosen so that the
 level of the energy means something: an anchored energy has, at its anchor's mean, D times the log of the
 error to expect, members' disagreement included; and all energies take w · v(s, a), with v the log-odds that a
 pair is not of the log, learned against pairs of the log moved a little or a lot. No chain feels c, since it
@@ -29,11 +29,11 @@ from mcetm.nn.scaling import InputScaling
 from mcetm.settings import Positive, Rate, Weight, settings
 from mcetm.training import EarlyStopping, Saving, train_loop
 from mcetm.training.batches import Batch
-from mcetm.training.optimise import adam, begin, descend
+from mcetm.training.optimise import adam, apply_gradient, init_optimiser
 
 
 @settings
-class SupportConfig:
+class SupportSettings:
     """How the support of a log is learned, and how much of it energies take."""
 
     weight: Weight = 8.0
@@ -118,7 +118,7 @@ def _at_means(
 
 
 def moved(
-    pair: Float[Array, " obs_action"], obs_dim: int, config: SupportConfig, *, key: PRNGKeyArray
+    pair: Float[Array, " obs_action"], obs_dim: int, config: SupportSettings, *, key: PRNGKeyArray
 ) -> Float[Array, " obs_action"]:
     """A standardised pair with noise on the state, on the action or on both, each of a size of its own."""
     size_key, part_key, noise_key = jax.random.split(key, 3)
@@ -133,13 +133,13 @@ def moved(
 def fit_support(
     train: Transitions,
     holdout: Transitions,
-    config: SupportConfig | None = None,
+    config: SupportSettings | None = None,
     *,
     key: PRNGKeyArray,
     folder: Path | None = None,
 ) -> tuple[Support, list[dict[str, Any]]]:
     """Learn v by telling pairs of the log from moved ones; the best on held-out pairs is kept."""
-    config = config or SupportConfig()
+    config = config or SupportSettings()
     statistics = Statistics.of(train)
     init_key, fit_key, check_key = jax.random.split(key, 3)
     sizes: dict[str, Any] = {"width": config.width, "depth": config.depth, "activation": config.activation}
@@ -151,17 +151,17 @@ def fit_support(
     def loss(support: Support, batch: Batch, key: PRNGKeyArray) -> Array:
         pairs = jax.vmap(support.inputs.pair)(batch.obs, batch.action)
         keys = jax.random.split(key, len(pairs))
-        rivals = jax.vmap(lambda pair, k: moved(pair, train.obs_dim, config, key=k))(pairs, keys)
+        negatives = jax.vmap(lambda pair, k: moved(pair, train.obs_dim, config, key=k))(pairs, keys)
         odds = jax.vmap(support.log_odds)
-        return jax.nn.softplus(odds(pairs)).mean() + jax.nn.softplus(-odds(rivals)).mean()
+        return jax.nn.softplus(odds(pairs)).mean() + jax.nn.softplus(-odds(negatives)).mean()
 
     def step(state: Any, data: Batch, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
-        support, moments = state
+        support, opt_state = state
         draw_key, move_key = jax.random.split(key)
         batch = data.draw(config.batch_size, key=draw_key)
         value, gradient = eqx.filter_value_and_grad(loss)(support, batch, move_key)
-        support, moments = descend(optimiser, support, gradient, moments)
-        return (support, moments), {"loss": value}
+        support, opt_state = apply_gradient(optimiser, support, gradient, opt_state)
+        return (support, opt_state), {"loss": value}
 
     held = Batch.of(holdout)
 
@@ -171,7 +171,7 @@ def fit_support(
 
     result = train_loop(
         step,
-        (support, begin(optimiser, support)),
+        (support, init_optimiser(optimiser, support)),
         Batch.of(train),
         steps=config.steps,
         key=fit_key,

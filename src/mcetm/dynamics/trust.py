@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from mcetm.data.transitions import Transitions
-from mcetm.dynamics.calibrate import CalibrationConfig, Rule, Threshold, calibrate
+from mcetm.dynamics.calibrate import CalibrationSettings, Rule, Threshold, calibrate
 from mcetm.dynamics.model import Samples, TransitionModel
 from mcetm.training.batches import Batch
 
@@ -36,12 +36,12 @@ class TrustRegion(eqx.Module):
         cls,
         model: TransitionModel,
         holdout: Transitions,
-        config: CalibrationConfig | None = None,
+        config: CalibrationSettings | None = None,
         *,
         key: PRNGKeyArray,
     ) -> TrustRegion:
         """Find both limits on held-out rows."""
-        config = config or CalibrationConfig()
+        config = config or CalibrationSettings()
         limit = jnp.quantile(held_out_disagreement(model, holdout, config, key=key), config.quantile)
         energetic: Any = model
         return cls(limit, calibrate(energetic, holdout, config, key=key) if model.has_energy else None)
@@ -71,7 +71,7 @@ class TrustRegion(eqx.Module):
 
 
 def held_out_disagreement(
-    model: TransitionModel, holdout: Transitions, config: CalibrationConfig, *, key: PRNGKeyArray
+    model: TransitionModel, holdout: Transitions, config: CalibrationSettings, *, key: PRNGKeyArray
 ) -> Float[Array, " rows"]:
     """Disagreement at held-out pairs, at most as many as the settings say."""
     rows_key, draw_key = jax.random.split(key)

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from mcetm.data.transitions import Transitions
-from mcetm.dynamics.calibrate import CalibrationConfig, Rule
+from mcetm.dynamics.calibrate import CalibrationSettings, Rule
 from mcetm.dynamics.model import Samples, Stages, TransitionModel, no_stages, part_keys
-from mcetm.dynamics.reward import HeadConfig, TerminationRule, fit_reward, fit_termination
+from mcetm.dynamics.reward import HeadSettings, TerminationRule, fit_reward, fit_termination
 from mcetm.dynamics.trust import Tested, TrustRegion
 from mcetm.files import Folders
 from mcetm.settings import settings
@@ -28,11 +28,11 @@ Uncertainty = Literal["spread", "deviation", "members", "none"]
 class WorldSettings:
     """What makes a world of a transition model."""
 
-    reward: HeadConfig = field(default_factory=HeadConfig)
+    reward: HeadSettings = field(default_factory=HeadSettings)
     """The networks that predict rewards and, where they are learned, terminations."""
     termination: Literal["auto", "learned", "none"] = "auto"
     """auto: the task's own rule; without a task learned, if the log has terminations."""
-    calibration: CalibrationConfig = field(default_factory=lambda: CalibrationConfig(quantile=0.999))
+    calibration: CalibrationSettings = field(default_factory=lambda: CalibrationSettings(quantile=0.999))
     """How the limits of the trust region are found."""
 
 

@@ -13,7 +13,7 @@ _Tree = TypeVar("_Tree")
 
 
 @runtime_checkable
-class Moments(Protocol):
+class MeanAndStd(Protocol):
     """Anything with a mean and a standard deviation per column."""
 
     @property
@@ -37,9 +37,9 @@ class Scaling(eqx.Module):
     std: Float[Array, " columns"]
 
     @classmethod
-    def of(cls, moments: Moments) -> Scaling:
+    def of(cls, statistics: MeanAndStd) -> Scaling:
         """From the statistics of a log."""
-        return cls(jnp.asarray(moments.mean), jnp.asarray(moments.std))
+        return cls(jnp.asarray(statistics.mean), jnp.asarray(statistics.std))
 
     def normalize(self, raw: Float[Array, " columns"]) -> Float[Array, " columns"]:
         """From raw units."""
@@ -57,7 +57,7 @@ class InputScaling(eqx.Module):
     action: Scaling
 
     @classmethod
-    def of(cls, obs: Moments, action: Moments) -> InputScaling:
+    def of(cls, obs: MeanAndStd, action: MeanAndStd) -> InputScaling:
         """From the statistics of a log."""
         return cls(Scaling.of(obs), Scaling.of(action))
 

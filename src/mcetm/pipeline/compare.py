@@ -218,13 +218,13 @@ def _without_repetition(lines: Sequence[_Line], dataset: str) -> list[_Line]:
     """Refuse a seed that is there twice, unless it is one result that two tables repeat."""
     kept: list[_Line] = []
     for line in lines:
-        rival = next((other for other in kept if set(other.seeds) & set(line.seeds)), None)
-        if rival is None:
+        twin = next((other for other in kept if set(other.seeds) & set(line.seeds)), None)
+        if twin is None:
             kept.append(line)
-        elif (line.own and rival.own) or (line.seeds, line.returns) != (rival.seeds, rival.returns):
-            seed = min(set(rival.seeds) & set(line.seeds))
+        elif (line.own and twin.own) or (line.seeds, line.returns) != (twin.seeds, twin.returns):
+            seed = min(set(twin.seeds) & set(line.seeds))
             raise UserError(
-                f"{line.algorithm} on {dataset} with seed {seed} is in {rival.folder} and in {line.folder}: "
+                f"{line.algorithm} on {dataset} with seed {seed} is in {twin.folder} and in {line.folder}: "
                 "leave one out, or tell them apart as LABEL=RUN."
             )
     return kept

@@ -100,7 +100,7 @@ def _check(config: TrainConfig) -> None:
         )
     if algorithm.needs_density and not model.has_density:
         raise UserError(
-            f"{algorithm.label} trains the likelihood of its model, so it needs the Gaussian ensemble, and not "
+            f"{algorithm.label} trains the likelihood of its model, so it needs the Gaussian ensemble, not "
             f"'{ModelSettings.reference(model)}'."
         )
 

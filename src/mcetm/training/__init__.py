@@ -13,7 +13,7 @@ from mcetm.training.loop import (
     train_loop,
 )
 from mcetm.training.metrics import Metrics, MetricsFile
-from mcetm.training.optimise import begin
+from mcetm.training.optimise import init_optimiser
 
 __all__ = [
     "Batch",
@@ -25,7 +25,7 @@ __all__ = [
     "MetricsFile",
     "PartialState",
     "Saving",
-    "begin",
+    "init_optimiser",
     "load_checkpoint",
     "over_members",
     "save_checkpoint",

@@ -30,16 +30,16 @@ def trained(model: _Model) -> _Model:
     return jax.tree_util.tree_map(keep, model, is_leaf=is_scale)
 
 
-def begin(optimiser: optax.GradientTransformation, model: Any) -> optax.OptState:
+def init_optimiser(optimiser: optax.GradientTransformation, model: Any) -> optax.OptState:
     """The optimiser's state for what it trains."""
     return optimiser.init(trained(model))
 
 
-def descend(
-    optimiser: optax.GradientTransformation, model: _Model, gradient: Any, moments: optax.OptState
+def apply_gradient(
+    optimiser: optax.GradientTransformation, model: _Model, gradient: Any, opt_state: optax.OptState
 ) -> tuple[_Model, optax.OptState]:
     """The model and the optimiser's state after one step against the gradient."""
     # Optax raises floats to integer powers, which strict promotion (on in our tests) would refuse.
     with jax.numpy_dtype_promotion("standard"):
-        updates, moments = optimiser.update(trained(gradient), moments)
-    return eqx.apply_updates(model, updates), moments
+        updates, opt_state = optimiser.update(trained(gradient), opt_state)
+    return eqx.apply_updates(model, updates), opt_state

@@ -16,9 +16,9 @@ import jax.numpy as jnp
 from mcetm.data import Statistics, Transitions
 from mcetm.dynamics import (
     STANDARD,
-    Diffusion,
-    DiffusionEnsemble,
-    InferenceConfig,
+    Denoiser,
+    DiffusionModel,
+    InferenceSettings,
     Langevin,
     TransitionModel,
 )
@@ -57,16 +57,16 @@ def run_models(sheet: Sheet) -> None:
         first = found.seconds.median if first is None and found is not None else first
 
 
-def _diffusion(log: Transitions) -> DiffusionEnsemble:
+def _diffusion(log: Transitions) -> DiffusionModel:
     config, statistics = replace(FULL_DIFFUSION, members=_MEMBERS), Statistics.of(log)
     keys = jax.random.split(jax.random.key(5), config.members)
-    return DiffusionEnsemble(eqx.filter_vmap(lambda key: Diffusion(config, statistics, key=key))(keys))
+    return DiffusionModel(eqx.filter_vmap(lambda key: Denoiser(config, statistics, key=key))(keys))
 
 
 def _standard(log: Transitions) -> TransitionModel:
     """As many steps as MC-ETM's two stages together, all of them in state space."""
     models = ModelsConfig.of(make_config("paper-empo", dataset="halfcheetah-medium"))
-    inference = InferenceConfig(latent=None, ambient=Langevin(steps=60, noise=0.1))
+    inference = InferenceSettings(latent=None, ambient=Langevin(steps=60, noise=0.1))
     return energies(replace(models, energy=STANDARD, inference=inference), log)
 
 

@@ -15,11 +15,11 @@ from mcetm.dynamics import (
     REFINE,
     AnchoredEnergy,
     Autoencoder,
-    EnergyEnsemble,
+    EnergyTransitionModel,
     Gaussian,
-    GaussianConfig,
     GaussianEnsemble,
-    InferenceConfig,
+    GaussianModel,
+    InferenceSettings,
     PlainEnergy,
     Space,
     Threshold,
@@ -53,21 +53,21 @@ def autoencoder(config: ModelsConfig, log: Transitions) -> Autoencoder:
     return Autoencoder(config.autoencoder, Scaling.of(Statistics.of(log).obs), key=jax.random.key(1))
 
 
-def gaussians(config: GaussianConfig, log: Transitions) -> GaussianEnsemble:
+def gaussians(config: GaussianEnsemble, log: Transitions) -> GaussianModel:
     """An untrained ensemble, its first members the elites."""
     statistics = Statistics.of(log)
     keys = jax.random.split(jax.random.key(2), config.members)
     make = eqx.filter_vmap(lambda key: Gaussian(config, statistics, key=key))
-    return GaussianEnsemble(eqx.filter_jit(make)(keys), jnp.arange(config.elites))
+    return GaussianModel(eqx.filter_jit(make)(keys), jnp.arange(config.elites))
 
 
-def energies(config: ModelsConfig, log: Transitions) -> EnergyEnsemble:
+def energies(config: ModelsConfig, log: Transitions) -> EnergyTransitionModel:
     """Untrained energies with all that is needed to sample from them."""
     # In one program: operation by operation, this would take longer than what is measured.
     return eqx.filter_jit(lambda: _energies(config, log))()
 
 
-def _energies(config: ModelsConfig, log: Transitions) -> EnergyEnsemble:
+def _energies(config: ModelsConfig, log: Transitions) -> EnergyTransitionModel:
     energy, statistics, space = config.energy, Statistics.of(log), Space.of(log, config.energy.variable)
     regressor, keys = (
         gaussians(config.gaussian, log),
@@ -84,9 +84,9 @@ def _energies(config: ModelsConfig, log: Transitions) -> EnergyEnsemble:
                 statistics, space, width=energy.width, depth=energy.depth, trunk=energy.trunk, key=key
             )
         )(keys)
-    inference = config.inference or (REFINE if energy.kind == "anchored" else InferenceConfig())
+    inference = config.inference or (REFINE if energy.kind == "anchored" else InferenceSettings())
     manifold = autoencoder(config, log) if energy.negatives == "manifold" else None
-    return EnergyEnsemble(members, space, regressor, manifold, inference)
+    return EnergyTransitionModel(members, space, regressor, manifold, inference)
 
 
 def world(config: TrainConfig, log: Transitions) -> World:

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm import UserError
 from mcetm.data import Statistics, Transitions
-from mcetm.dynamics import EnergyEnsemble, InferenceConfig, Langevin
+from mcetm.dynamics import EnergyTransitionModel, InferenceSettings, Langevin
 from mcetm_experiments.shared.baselines import Draw
 from mcetm_experiments.shared.batched import in_batches
 from mcetm_experiments.shared.locomotion import unseen
@@ -78,12 +78,12 @@ def errors(
 
 
 def with_steps(
-    model: EnergyEnsemble, start: Start, stages: Stages, steps: int, chain: Langevin
-) -> EnergyEnsemble:
+    model: EnergyTransitionModel, start: Start, stages: Stages, steps: int, chain: Langevin
+) -> EnergyTransitionModel:
     """The model with chains of so many steps in all; of two stages the first has half of them."""
     # No steps leave the start as it is: to encode and decode it would be a change already.
     latent = steps // 2 if stages == "two-stage" else 0
-    inference = InferenceConfig(
+    inference = InferenceSettings(
         start=start,
         latent=replace(chain, steps=latent) if latent else None,
         ambient=replace(chain, steps=steps - latent),

@@ -18,8 +18,8 @@ from mcetm.dynamics import (
     ANCHORED,
     PAPER_EMPO,
     STANDARD,
-    EnergyConfig,
-    InferenceConfig,
+    EnergySettings,
+    InferenceSettings,
     Langevin,
 )
 from mcetm.files import write_json
@@ -87,7 +87,7 @@ def _baselines(
         FULL_GAUSSIAN, width=width, depth=depth, activation="relu", learning_rate=rate, batch_size=batch_size
     )
 
-    def energy(base: EnergyConfig, name: str, **changes: Any) -> EnergyConfig:
+    def energy(base: EnergySettings, name: str, **changes: Any) -> EnergySettings:
         shared: dict[str, Any] = {"width": width, "learning_rate": rate, "schedule": "cosine"}
         sizes: dict[str, Any] = {"batch_size": batch_size, "count": count, "steps": steps[name]}
         return replace(base, activation="relu", **shared, **sizes, **changes)
@@ -115,8 +115,8 @@ def _baselines(
         # Codes of spread 1: σ reaches from the noise to the other modes.
         plain=energy(PAPER_EMPO, "plain", sigma=(0.1, 3.0), **plain),
         anchored=energy(ANCHORED, "anchored", depth=depth),
-        standard_inference=InferenceConfig(start="uniform", latent=None, ambient=chain),
-        plain_inference=InferenceConfig(start="noise", latent=None, ambient=chain),
+        standard_inference=InferenceSettings(start="uniform", latent=None, ambient=chain),
+        plain_inference=InferenceSettings(start="noise", latent=None, ambient=chain),
     )
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.agents import spread_penalty
 from mcetm.data import Statistics, Transitions
-from mcetm.dynamics import EnergyEnsemble, GaussianEnsemble, Samples, Threshold
+from mcetm.dynamics import EnergyTransitionModel, GaussianModel, Samples, Threshold
 from mcetm.nn import InputScaling
 from mcetm_experiments.shared.batched import in_batches
 
@@ -54,9 +54,9 @@ class Valuer(Protocol):
 class Subject(eqx.Module):
     """Everything that scores are made of."""
 
-    energy: EnergyEnsemble
+    energy: EnergyTransitionModel
     threshold: Threshold
-    regressor: GaussianEnsemble
+    regressor: GaussianModel
     valuer: Valuer
     inputs: InputScaling
     change: Float[Array, " obs"]

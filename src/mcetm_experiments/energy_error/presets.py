@@ -10,10 +10,10 @@ from mcetm.agents import BC
 from mcetm.dynamics import (
     ANCHORED,
     REFINE,
-    CalibrationConfig,
-    EnergyConfig,
-    InferenceConfig,
-    SupportConfig,
+    CalibrationSettings,
+    EnergySettings,
+    InferenceSettings,
+    SupportSettings,
 )
 from mcetm.pipeline import make_config
 from mcetm_experiments.energy_error.settings import EnergyKind
@@ -68,8 +68,8 @@ def _quick(dataset: str) -> EnergyErrorConfig:
         autoencoder=replace(FULL_AUTOENCODER, latent_dim=5, width=64, depth=2, steps=2000, batch_size=256),
         energy=replace(_small(ANCHORED, 400), schedule="cosine"),
         inference=replace(REFINE, ambient=replace(REFINE.ambient, steps=10)),
-        support=SupportConfig(width=100, depth=3, batch_size=256, steps=3500),
-        calibration=CalibrationConfig(samples=4, rows=1000),
+        support=SupportSettings(width=100, depth=3, batch_size=256, steps=3500),
+        calibration=CalibrationSettings(samples=4, rows=1000),
     )
     small: dict[str, Any] = {"width": 64, "batch_size": 256}
     value = ValueConfig(BC(**small, depth=2, learning_rate=1e-3, steps=2000), **small, rate=1e-3, steps=3000)
@@ -78,12 +78,12 @@ def _quick(dataset: str) -> EnergyErrorConfig:
     return EnergyErrorConfig(models, value, seeds=2, longer=1.4, **sizes)
 
 
-def _small(energy: EnergyConfig, steps: int) -> EnergyConfig:
+def _small(energy: EnergySettings, steps: int) -> EnergySettings:
     sizes: dict[str, int] = {"members": 3, "count": 8, "width": 64, "depth": 3, "batch_size": 64}
     return _shortened(replace(energy, **sizes, steps=steps))
 
 
-_Chained = TypeVar("_Chained", EnergyConfig, InferenceConfig)
+_Chained = TypeVar("_Chained", EnergySettings, InferenceSettings)
 
 
 def _shortened(config: _Chained) -> _Chained:

@@ -20,7 +20,7 @@ from jaxtyping import Array, PRNGKeyArray
 from mcetm import UserError
 from mcetm.console import progress
 from mcetm.data import Transitions
-from mcetm.dynamics import MODELS, REFINE, EnergyEnsemble, InferenceConfig, calibrate, fit_support
+from mcetm.dynamics import MODELS, REFINE, EnergyTransitionModel, InferenceSettings, calibrate, fit_support
 from mcetm.envs import collect_recipe, load_dataset
 from mcetm.files import write_json
 from mcetm.nn import take_members
@@ -174,11 +174,11 @@ def baselines_of(
     config: EnergyErrorConfig,
     seed: int,
     folder: Path | None = None,
-    validate: Callable[[EnergyEnsemble], dict[str, Array]] | None = None,
+    validate: Callable[[EnergyTransitionModel], dict[str, Array]] | None = None,
 ) -> Baselines:
     """The transition models of one seed, trained when they are asked for."""
     models, kind = config.models, config.models.energy.kind
-    inference = models.inference or (REFINE if kind == "anchored" else InferenceConfig())
+    inference = models.inference or (REFINE if kind == "anchored" else InferenceSettings())
     chosen: dict[str, Any] = {kind: models.energy, f"{kind}_inference": inference}
     chosen |= {"gaussian": models.gaussian, "autoencoder": models.autoencoder, "longer": config.longer}
     key = _keys(seed)[0]

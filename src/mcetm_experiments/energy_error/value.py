@@ -15,10 +15,19 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.agents import BC, Critics, Minibatch, bellman_target, fit_bc, follow, make_critics, teach
+from mcetm.agents import (
+    BC,
+    Critics,
+    Minibatch,
+    bellman_target,
+    fit_bc,
+    make_critics,
+    polyak_update,
+    update_critics,
+)
 from mcetm.data import Statistics, Transitions
 from mcetm.nn import Actor, InputScaling, take_members
-from mcetm.training import Batch, Metrics, begin, train_loop
+from mcetm.training import Batch, Metrics, init_optimiser, train_loop
 
 
 @dataclass(frozen=True)
@@ -87,14 +96,14 @@ def evaluate_behaviour(
             return bellman_target(row.reward, row.terminated, value, config.discount)
 
         rows = Minibatch(batch.obs, batch.action, batch.next_obs, real=config.batch_size)
-        critics, opt_state, metrics = teach(
+        critics, opt_state, metrics = update_critics(
             critics, opt_state, rows, jax.vmap(target)(batch), rate=config.rate
         )
-        return (critics, follow(slow, critics, config.smoothing), opt_state), metrics
+        return (critics, polyak_update(slow, critics, config.smoothing), opt_state), metrics
 
     result = train_loop(
         step,
-        (critics, critics, begin(optax.adam(config.rate), critics)),
+        (critics, critics, init_optimiser(optax.adam(config.rate), critics)),
         Batch.of(log),
         steps=config.steps,
         key=fit_key,

@@ -24,10 +24,10 @@ from mcetm.dynamics import (
     REFINE,
     STANDARD,
     Energy,
-    EnergyConfig,
-    EnergyEnsemble,
     EnergyModel,
-    InferenceConfig,
+    EnergySettings,
+    EnergyTransitionModel,
+    InferenceSettings,
     Langevin,
     reconstruction,
 )
@@ -87,7 +87,7 @@ def _baselines(
 ) -> BaselinesConfig:
     """Energies of one size; steps for about equal training times."""
 
-    def energy(base: EnergyConfig, name: str, **changes: Any) -> EnergyConfig:
+    def energy(base: EnergySettings, name: str, **changes: Any) -> EnergySettings:
         shared: dict[str, Any] = {"width": width, "learning_rate": rate, "schedule": "cosine"}
         sizes: dict[str, Any] = {"batch_size": batch_size, "count": count, "steps": steps[name]}
         return replace(base, **shared, **sizes, **changes)
@@ -108,11 +108,11 @@ def _baselines(
         standard=energy(STANDARD, "standard", **plain),
         plain=energy(PAPER_EMPO, "plain", **plain),
         anchored=energy(ANCHORED, "anchored", depth=3),
-        standard_inference=InferenceConfig(latent=None, ambient=last),
-        plain_inference=InferenceConfig(latent=last, ambient=last),
+        standard_inference=InferenceSettings(latent=None, ambient=last),
+        plain_inference=InferenceSettings(latent=last, ambient=last),
         # Coordinates are far from independent here: the anchor's spread is a poor unit, so steps are small.
         anchored_inference=replace(
-            REFINE, descend=True, ambient=replace(REFINE.ambient, first=0.01, last=1e-3, noise=0.1)
+            REFINE, accept_only_lower=True, ambient=replace(REFINE.ambient, first=0.01, last=1e-3, noise=0.1)
         ),
     )
 
@@ -204,21 +204,26 @@ def barriers(model: EnergyModel, probes: Probes) -> dict[str, Float[np.ndarray, 
 
 
 def drift(
-    model: EnergyEnsemble, probes: Probes, config: LandscapeConfig, states: Embedding, *, key: PRNGKeyArray
+    model: EnergyTransitionModel,
+    probes: Probes,
+    config: LandscapeConfig,
+    states: Embedding,
+    *,
+    key: PRNGKeyArray,
 ) -> Float[np.ndarray, "pieces members"]:
     """Mean distance from the curve after each piece of long chains, which begin at the ground truth."""
 
     def of_member(member: Energy, obs: Array, action: Array, ground_truth: Array, key: PRNGKeyArray) -> Array:
-        at = lambda x: member(obs, action, model.space.leave(obs, x))  # noqa: E731
+        at = lambda x: member(obs, action, model.space.decode(obs, x))  # noqa: E731
         unit = member.unit(obs, action)
         unit = None if unit is None else unit / model.space.scale.std
 
         def piece(x: Array, key: PRNGKeyArray) -> tuple[Array, Array]:
             x = config.chain(at, x, box=model.space.box, unit=unit, key=key)
-            return x, model.space.leave(obs, x)
+            return x, model.space.decode(obs, x)
 
         return jax.lax.scan(
-            piece, model.space.enter(obs, ground_truth), jax.random.split(key, config.pieces)
+            piece, model.space.encode(obs, ground_truth), jax.random.split(key, config.pieces)
         )[1]
 
     @eqx.filter_jit
@@ -333,7 +338,7 @@ def embedded(count: int, embeddings: tuple[Embedding, Embedding], *, seed: int) 
     return as_log(*(np.asarray(place(jnp.asarray(values, jnp.float32))) for place, values in columns))
 
 
-def _watch(model: EnergyEnsemble, probes: Probes) -> dict[str, Array]:
+def _watch(model: EnergyTransitionModel, probes: Probes) -> dict[str, Array]:
     """Gaps and AUROC at one distance, for the curves against training time."""
     found = barriers(model, probes)
     return {name: jnp.asarray(values[WATCHED], jnp.float32) for name, values in found.items()}
@@ -347,7 +352,7 @@ def _curve(trained: Trained) -> dict[str, Any]:
 
 
 def _predictions(
-    model: EnergyEnsemble, probes: Probes, starts: int, states: Embedding, *, key: PRNGKeyArray
+    model: EnergyTransitionModel, probes: Probes, starts: int, states: Embedding, *, key: PRNGKeyArray
 ) -> dict[str, Float[np.ndarray, " members"]]:
     """Distance of predictions from the ground truth and from the curve."""
     predict = eqx.filter_jit(jax.vmap(lambda o, a, k: model.lowest(o, a, starts, key=k)))

@@ -23,12 +23,12 @@ from mcetm.dynamics import (
     PAPER_EMPO,
     REFINE,
     STANDARD,
-    AutoencoderConfig,
-    DiffusionConfig,
-    EnergyConfig,
-    EnergyEnsemble,
-    GaussianConfig,
-    InferenceConfig,
+    AutoencoderSettings,
+    DiffusionEnsemble,
+    EnergySettings,
+    EnergyTransitionModel,
+    GaussianEnsemble,
+    InferenceSettings,
     TransitionModel,
     fit_autoencoder,
     fit_diffusion,
@@ -41,7 +41,7 @@ from mcetm_experiments.shared.models import FULL_AUTOENCODER, FULL_DIFFUSION, FU
 Draw = Callable[[Float[Array, " obs"], Float[Array, " action"], PRNGKeyArray], Float[Array, " obs"]]
 
 
-def prolonged(config: GaussianConfig, factor: float) -> GaussianConfig:
+def prolonged(config: GaussianEnsemble, factor: float) -> GaussianEnsemble:
     """As much training as an anchored energy has had when it is done."""
     return replace(config, steps=round(factor * config.steps))
 
@@ -50,29 +50,29 @@ def prolonged(config: GaussianConfig, factor: float) -> GaussianConfig:
 class BaselinesConfig:
     """The settings of every model of a comparison."""
 
-    gaussian: GaussianConfig = FULL_GAUSSIAN
+    gaussian: GaussianEnsemble = FULL_GAUSSIAN
     """The Gaussian ensemble, which is also where chains start and what anchors stand on."""
     longer: float = 3.0
     """Steps of the longer ensemble in those of the regressor."""
-    mlp: GaussianConfig = FULL_MLP
+    mlp: GaussianEnsemble = FULL_MLP
     """The plain MLP, for studies that ask for it."""
-    brief: GaussianConfig = FULL_MLP
+    brief: GaussianEnsemble = FULL_MLP
     """The plain MLP once more, with a shorter training."""
-    autoencoder: AutoencoderConfig = FULL_AUTOENCODER
+    autoencoder: AutoencoderSettings = FULL_AUTOENCODER
     """The manifold of next states."""
-    standard: EnergyConfig = STANDARD
+    standard: EnergySettings = STANDARD
     """Standard ETM."""
-    plain: EnergyConfig = PAPER_EMPO
+    plain: EnergySettings = PAPER_EMPO
     """MC-ETM as the paper has it."""
-    anchored: EnergyConfig = ANCHORED
+    anchored: EnergySettings = ANCHORED
     """MC-ETM with an anchor."""
-    diffusion: DiffusionConfig = FULL_DIFFUSION
+    diffusion: DiffusionEnsemble = FULL_DIFFUSION
     """Conditional diffusion."""
-    standard_inference: InferenceConfig = field(default_factory=lambda: InferenceConfig(latent=None))
+    standard_inference: InferenceSettings = field(default_factory=lambda: InferenceSettings(latent=None))
     """How standard ETM's next states are drawn."""
-    plain_inference: InferenceConfig = field(default_factory=InferenceConfig)
+    plain_inference: InferenceSettings = field(default_factory=InferenceSettings)
     """How MC-ETM's next states are drawn."""
-    anchored_inference: InferenceConfig = REFINE
+    anchored_inference: InferenceSettings = REFINE
     """How the anchored energy's next states are drawn."""
 
 
@@ -110,7 +110,7 @@ class Baselines:
         config: BaselinesConfig,
         *,
         key: PRNGKeyArray,
-        validate: Callable[[EnergyEnsemble], dict[str, Array]] | None = None,
+        validate: Callable[[EnergyTransitionModel], dict[str, Array]] | None = None,
         chunks: int | None = None,
         folder: Path | None = None,
     ) -> None:
@@ -182,13 +182,13 @@ class Baselines:
         digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
         return self._folder / f"{kind}-{digest[:16]}"
 
-    def _regressor(self, config: GaussianConfig, key: PRNGKeyArray) -> Trained:
+    def _regressor(self, config: GaussianEnsemble, key: PRNGKeyArray) -> Trained:
         if self._chunks is not None:
             config = replace(config, validate_every=self._chunk(config.steps))
         home = self.home("regressor", config)
         return clocked(lambda: fit_gaussian(self.train, self.holdout, config, key=key, folder=home))
 
-    def _energy(self, config: EnergyConfig, inference: InferenceConfig, key: PRNGKeyArray) -> Trained:
+    def _energy(self, config: EnergySettings, inference: InferenceSettings, key: PRNGKeyArray) -> Trained:
         on_manifold = config.negatives == "manifold"
         started = inference.start == "regressor" or config.kind == "anchored"
         # Asking for a part trains it, so only those that are needed are asked for.
@@ -281,7 +281,7 @@ def point(model: TransitionModel) -> Draw:
     return eqx.Partial(_predict, model)
 
 
-def _lowest(model: EnergyEnsemble, count: int) -> Draw:
+def _lowest(model: EnergyTransitionModel, count: int) -> Draw:
     return eqx.Partial(_select, model, count)
 
 
@@ -289,7 +289,7 @@ def _predict(model: TransitionModel, obs: Array, action: Array, key: PRNGKeyArra
     return model.predict(obs, action, key=key)
 
 
-def _select(model: EnergyEnsemble, count: int, obs: Array, action: Array, key: PRNGKeyArray) -> Array:
+def _select(model: EnergyTransitionModel, count: int, obs: Array, action: Array, key: PRNGKeyArray) -> Array:
     return model.select(obs, action, count, key=key)
 
 

@@ -14,9 +14,9 @@ from mcetm import UserError
 from mcetm.data import Transitions
 from mcetm.dynamics import (
     STANDARD,
-    GaussianConfig,
+    GaussianEnsemble,
     Langevin,
-    SupportConfig,
+    SupportSettings,
 )
 from mcetm.envs import collect_recipe, dataset_path, load_dataset
 from mcetm.pipeline import make_config
@@ -131,7 +131,7 @@ def anchor_heavy(models: ModelsConfig) -> ModelsConfig:
     """
     gaussian = replace(models.gaussian, learning_rate=_RATE)
     energy = replace(models.energy, steps=models.energy.steps // 20, schedule="cosine")
-    support = SupportConfig(steps=16_000)
+    support = SupportSettings(steps=16_000)
     return replace(models, gaussian=gaussian, energy=energy, support=support)
 
 
@@ -161,7 +161,7 @@ def _full(energy_steps: int) -> Callable[[str], BaselinesConfig]:
     return baselines
 
 
-def _plain_mlp(like: GaussianConfig) -> GaussianConfig:
+def _plain_mlp(like: GaussianEnsemble) -> GaussianEnsemble:
     """The paper's MLP, of which it says nothing more: one network, squared errors of raw changes, Adam."""
     return replace(
         like,

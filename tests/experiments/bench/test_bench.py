@@ -14,7 +14,7 @@ from jax import Array
 
 from mcetm.agents import SAC
 from mcetm.cli import main
-from mcetm.dynamics import EnergyConfig, fused
+from mcetm.dynamics import EnergySettings, fused
 from mcetm.kernels import chains
 from mcetm.pipeline import make_config
 from mcetm_experiments.bench import ceiling, energies, policy, sampling
@@ -80,7 +80,7 @@ def test_results_hold_the_machine_and_every_implementation(
 def test_the_fused_sampler_is_a_row_where_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str | None, str]] = []
 
-    def fit_energy(log: Any, config: EnergyConfig, **_: Any) -> tuple[None, list[dict[str, float]]]:
+    def fit_energy(log: Any, config: EnergySettings, **_: Any) -> tuple[None, list[dict[str, float]]]:
         asked.append((os.environ.get("MCETM_FUSED"), config.negatives))
         return None, [{"seconds": 1.0}] * 3
 

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from mcetm.cli import main
-from mcetm.dynamics import AutoencoderConfig, DiffusionConfig, GaussianConfig, InferenceConfig, Langevin
+from mcetm.dynamics import (
+    AutoencoderSettings,
+    DiffusionEnsemble,
+    GaussianEnsemble,
+    InferenceSettings,
+    Langevin,
+)
 from mcetm_experiments.didactic import study
 from mcetm_experiments.didactic.settings import DidacticStudy
 from mcetm_experiments.didactic.study import DidacticConfig, run_didactic
@@ -105,15 +111,15 @@ def test_summaries_over_seeds() -> None:
 
 def tiny() -> DidacticConfig:
     none = Langevin(steps=0)
-    small = GaussianConfig(members=2, elites=2, width=8, depth=1, steps=20, batch_size=16)
+    small = GaussianEnsemble(members=2, elites=2, width=8, depth=1, steps=20, batch_size=16)
     baselines = BaselinesConfig(
         gaussian=small,
         mlp=replace(small, squared=True),
         brief=replace(small, squared=True),
-        autoencoder=AutoencoderConfig(latent_dim=1, width=8, depth=1, steps=20, batch_size=16),
-        diffusion=DiffusionConfig(members=1, width=8, depth=1, steps=20, batch_size=16, sampler_steps=3),
-        standard_inference=InferenceConfig(start="uniform", latent=None, ambient=Langevin(steps=2)),
-        plain_inference=InferenceConfig(start="noise", latent=None, ambient=Langevin(steps=2)),
+        autoencoder=AutoencoderSettings(latent_dim=1, width=8, depth=1, steps=20, batch_size=16),
+        diffusion=DiffusionEnsemble(members=1, width=8, depth=1, steps=20, batch_size=16, sampler_steps=3),
+        standard_inference=InferenceSettings(start="uniform", latent=None, ambient=Langevin(steps=2)),
+        plain_inference=InferenceSettings(start="noise", latent=None, ambient=Langevin(steps=2)),
     )
     baselines = scaled_down(
         baselines, batch_size=8, count=2, width=8, depth=1, steps=12, latent=none, ambient=none

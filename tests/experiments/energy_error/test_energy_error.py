@@ -19,11 +19,11 @@ from mcetm.dynamics import (
     PAPER,
     PAPER_EMPO,
     REFINE,
-    CalibrationConfig,
-    GaussianConfig,
-    InferenceConfig,
+    CalibrationSettings,
+    GaussianEnsemble,
+    InferenceSettings,
     Langevin,
-    SupportConfig,
+    SupportSettings,
     TrustRegion,
     World,
 )
@@ -51,11 +51,11 @@ CHAIN = Langevin(steps=2)
 def tiny_models() -> ModelsConfig:
     sizes = {"members": 2, "count": 2, "width": 8, "depth": 1, "batch_size": 8, "steps": 10}
     return ModelsConfig(
-        gaussian=GaussianConfig(members=2, elites=2, width=8, depth=1, steps=20, batch_size=16),
+        gaussian=GaussianEnsemble(members=2, elites=2, width=8, depth=1, steps=20, batch_size=16),
         energy=replace(ANCHORED, **sizes),
         inference=replace(REFINE, ambient=CHAIN),
-        support=SupportConfig(width=8, depth=1, batch_size=16, steps=20),
-        calibration=CalibrationConfig(samples=2, rows=50, batch_size=50),
+        support=SupportSettings(width=8, depth=1, batch_size=16, steps=20),
+        calibration=CalibrationSettings(samples=2, rows=50, batch_size=50),
     )
 
 
@@ -229,12 +229,12 @@ def test_presets_have_the_models_of_training_and_either_energy() -> None:
     # A higher rate, time that moves from the energy to its anchor, a support, and nothing else.
     anchor = replace(trained.gaussian, learning_rate=4e-3)
     shorter = replace(trained.energy, steps=trained.energy.steps // 20, schedule="cosine")
-    support = SupportConfig(steps=16_000)
+    support = SupportSettings(steps=16_000)
     assert fast.models == replace(trained, gaussian=anchor, energy=shorter, support=support)
     paper = PRESETS["paper"]("hopper-medium").models
     assert (paper.energy, paper.calibration.absolute) == (replace(PAPER_EMPO, steps=88_000), -5.0)
     plain = with_energy(fast.models, "plain", small=False)
-    assert (plain.energy, plain.inference, plain.support) == (PAPER_EMPO, InferenceConfig(), None)
+    assert (plain.energy, plain.inference, plain.support) == (PAPER_EMPO, InferenceSettings(), None)
     assert with_energy(plain, "anchored", small=False).energy == ANCHORED
     literal = with_energy(plain, "literal", small=False)
     assert (literal.energy, literal.inference) == (PAPER, ModelsConfig.of(make_config("paper")).inference)

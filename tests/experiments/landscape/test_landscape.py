@@ -15,11 +15,11 @@ from mcetm import UserError
 from mcetm.cli import main
 from mcetm.dynamics import (
     STANDARD,
-    AutoencoderConfig,
+    AutoencoderSettings,
     Box,
-    EnergyEnsemble,
-    GaussianConfig,
-    InferenceConfig,
+    EnergyTransitionModel,
+    GaussianEnsemble,
+    InferenceSettings,
     Langevin,
     Space,
 )
@@ -55,7 +55,7 @@ class Bowl(eqx.Module):
         return None
 
 
-def bowls(stiff: tuple[float, ...], soft: float) -> tuple[EnergyEnsemble, Probes]:
+def bowls(stiff: tuple[float, ...], soft: float) -> tuple[EnergyTransitionModel, Probes]:
     """Members of several steepnesses around the transition at s = 0.75, whose next state is 1."""
     pairs = np.column_stack([np.linspace(0.6, 0.9, 5), np.linspace(-1.0, 1.0, 5)])
     probes = Probes.at(pairs, EMBEDDINGS, key=jax.random.key(0))
@@ -63,7 +63,7 @@ def bowls(stiff: tuple[float, ...], soft: float) -> tuple[EnergyEnsemble, Probes
     members = jax.vmap(one)(jnp.asarray(stiff))
     wide = jnp.full(6, 9.0)
     space = Space(Scaling(jnp.zeros(6), jnp.ones(6)), Box(-wide, wide), "next_obs")
-    return EnergyEnsemble(members, space, config=InferenceConfig(start="noise", latent=None)), probes
+    return EnergyTransitionModel(members, space, config=InferenceSettings(start="noise", latent=None)), probes
 
 
 def test_the_embedding_is_injective_and_smooth_and_keeps_lengths() -> None:
@@ -142,11 +142,11 @@ def test_long_chains_stay_in_a_bowl_and_leave_a_hill() -> None:
 def tiny() -> LandscapeConfig:
     short = Langevin(steps=2)
     baselines = BaselinesConfig(
-        gaussian=GaussianConfig(members=2, elites=2, width=8, depth=1, steps=12, batch_size=16),
+        gaussian=GaussianEnsemble(members=2, elites=2, width=8, depth=1, steps=12, batch_size=16),
         standard=replace(STANDARD, variable="next_obs"),  # as in the study
-        autoencoder=AutoencoderConfig(latent_dim=2, width=8, depth=1, steps=20, batch_size=16),
-        standard_inference=InferenceConfig(latent=None, ambient=short),
-        plain_inference=InferenceConfig(latent=short, ambient=short),
+        autoencoder=AutoencoderSettings(latent_dim=2, width=8, depth=1, steps=20, batch_size=16),
+        standard_inference=InferenceSettings(latent=None, ambient=short),
+        plain_inference=InferenceSettings(latent=short, ambient=short),
     )
     baselines = scaled_down(
         baselines, batch_size=8, count=2, width=8, depth=1, steps=12, latent=short, ambient=short

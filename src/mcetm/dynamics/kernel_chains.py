@@ -44,10 +44,10 @@ def ambient_chains(
         first = network_of(member).layers[0]
         if isinstance(member, AnchoredEnergy):
             before, target = member.anchor.inputs.pair(obs, action), member.anchor.inputs.obs
-            origin = target.normalize(space.leave(obs, jnp.zeros_like(obs)))
+            origin = target.normalize(space.decode(obs, jnp.zeros_like(obs)))
         else:
             before, target = _before(member, obs, action), member.space.scale
-            origin = member.space.enter(obs, space.leave(obs, jnp.zeros_like(obs)))
+            origin = member.space.encode(obs, space.decode(obs, jnp.zeros_like(obs)))
         weight = first.weight[:, len(before) : len(before) + dim]
         context = first.weight[:, : len(before)] @ before + first.bias + weight @ origin
         rest = first.weight[:, len(before) + dim :] if isinstance(member, AnchoredEnergy) else None
@@ -58,7 +58,7 @@ def ambient_chains(
         assert rest is not None  # noqa: S101 (it is there for these energies)
         mean, std = eqx.filter_vmap(lambda anchor: anchor.predict(obs, action))(members.anchor)
         unit = (std / space.scale.std)[:, None]
-        anchor = Anchor(rest, jax.vmap(lambda s: space.enter(obs, s))(mean)[:, None], unit)
+        anchor = Anchor(rest, jax.vmap(lambda s: space.encode(obs, s))(mean)[:, None], unit)
     hidden = network.layers[1:-1]
     return Chains(
         start[:, None],
@@ -97,7 +97,7 @@ def latent_chains(
         first, before = network_of(member).layers[0], _before(member, obs, action)
         weight = first.weight[:, len(before) :]
         at_zero = states.denormalize(end.bias)
-        origin = member.space.enter(obs, at_zero if shift is None else at_zero + shift)
+        origin = member.space.encode(obs, at_zero if shift is None else at_zero + shift)
         context = first.weight[:, : len(before)] @ before + first.bias + weight @ origin
         return weight @ ((states.std / member.space.scale.std)[:, None] * end.weight), context
 
@@ -139,7 +139,7 @@ def springs(
     """Springs in the codes, one member and one row; all scales are part of the first and the last layer."""
     states, codes = autoencoder.state_scale, autoencoder.code_scale
     first, *between, end = autoencoder.encoder.layers
-    origin = states.normalize(space.leave(obs, jnp.zeros_like(obs)))
+    origin = states.normalize(space.decode(obs, jnp.zeros_like(obs)))
     weights = (
         first.weight * (space.scale.std / states.std),
         *[layer.weight for layer in between],
