@@ -3,16 +3,14 @@
 from mcetm.dynamics.calibrate import CalibrationSettings, Threshold, calibrate, held_out_energies
 from mcetm.dynamics.diffusion import Denoiser, DiffusionEnsemble, DiffusionModel, fit_diffusion
 from mcetm.dynamics.energy import AnchoredEnergy, Energy, PlainEnergy
+from mcetm.dynamics.energy_models import AnchoredETM, ManifoldETM, StandardETM
 from mcetm.dynamics.etm import (
     ANCHORED,
     LITERAL,
     PAPER,
     PAPER_EMPO,
     STANDARD,
-    AnchoredETM,
     EnergySettings,
-    ManifoldETM,
-    StandardETM,
     fit_energy,
 )
 from mcetm.dynamics.gaussian import KIT, Gaussian, GaussianEnsemble, GaussianModel, fit_gaussian
