@@ -345,8 +345,8 @@ def test_a_support_raises_the_level_that_thresholds_are_set_at(
     log = mcetm.collect("pendulum", 400, "uniform", processes=1)
     regressor, energy = untrained(log)
     for place, model in (
-        ("etm.fit_gaussian", regressor),
-        ("etm.fit_energy", energy),
+        ("energy_models.fit_gaussian", regressor),
+        ("energy_models.fit_energy", energy),
         ("world.fit_reward", no_reward),
     ):
         monkeypatch.setattr(f"mcetm.dynamics.{place}", lambda *_, model=model, **__: (model, []))
