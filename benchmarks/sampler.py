@@ -130,7 +130,7 @@ def _chains(rows: int, samples: int, *, anchored: bool = False, noise: float = 0
         last=draw(MEMBERS, WIDTH) / np.sqrt(WIDTH),
         context=draw(MEMBERS, rows, WIDTH),
         noise=jnp.full(samples, noise),
-        unit=jnp.full((MEMBERS, rows, DIM), 0.3) if anchored else None,
+        preconditioner=jnp.full((MEMBERS, rows, DIM), 0.3) if anchored else None,
         box=(jnp.full(DIM, -4.0), jnp.full(DIM, 4.0)),
         anchor=Anchor(
             0.3 * draw(MEMBERS, WIDTH, DIM), draw(MEMBERS, rows, DIM), jnp.full((MEMBERS, rows, DIM), 0.3)
@@ -158,7 +158,7 @@ def _latent(rows: int, samples: int) -> Chains:
         last=top.last,
         context=top.context,
         noise=top.noise,
-        unit=None,
+        preconditioner=None,
         box=None,
         anchor=None,
         activations=("relu",) * (3 + DEPTH),

@@ -16,7 +16,7 @@ from mcetm.dynamics.calibrate import (
     conformal,
     held_out_energies,
 )
-from mcetm.dynamics.energy import PlainEnergy
+from mcetm.dynamics.energy import Energy, PlainEnergy
 from mcetm.dynamics.inference import EnergyTransitionModel, InferenceSettings, Samples
 from mcetm.dynamics.langevin import Langevin
 from tests.dynamics.test_energy import LOG, SPACE, STATISTICS
@@ -62,7 +62,7 @@ def test_one_sample_can_decide_for_all() -> None:
         threshold.exceeded(samples, "selected")
 
 
-class _Shifted(eqx.Module):
+class _Shifted(Energy):
     """An energy plus some c(s, a), which InfoNCE cannot see."""
 
     energy: PlainEnergy
@@ -70,9 +70,6 @@ class _Shifted(eqx.Module):
 
     def __call__(self, obs: Array, action: Array, next_obs: Array) -> Array:
         return self.energy(obs, action, next_obs) + self.amount * jnp.sin(3 * obs.sum() + action.sum())
-
-    def unit(self, obs: Array, action: Array) -> None:
-        return None
 
 
 @eqx.filter_jit

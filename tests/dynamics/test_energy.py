@@ -11,7 +11,7 @@ import pytest
 from jaxtyping import Array, PRNGKeyArray
 
 from mcetm import Statistics, Transitions, UserError
-from mcetm.dynamics.energy import AnchoredEnergy, Energy, PlainEnergy
+from mcetm.dynamics.energy import AnchoredEnergy, Conditional, Energy, PlainEnergy
 from mcetm.dynamics.etm import (
     ANCHORED,
     PAPER_EMPO,
@@ -24,7 +24,7 @@ from mcetm.dynamics.gaussian import Gaussian, GaussianEnsemble, GaussianModel, f
 from mcetm.dynamics.inference import REFINE, EnergyTransitionModel, InferenceSettings
 from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder, AutoencoderSettings, fit_autoencoder, reconstruction
-from mcetm.dynamics.negatives import NoiseNegatives, ProposalNegatives, Row
+from mcetm.dynamics.negatives import Negatives, NoiseNegatives, ProposalNegatives, Row
 from mcetm.dynamics.space import Space
 from mcetm.dynamics.support import Support
 from mcetm.nn.mlp import MLP
@@ -86,7 +86,7 @@ def test_an_anchor_is_never_trained() -> None:
     energy = AnchoredEnergy(GAUSSIAN, width=16, depth=2, key=jax.random.key(1))
     gradient = eqx.filter_grad(lambda e: e(ROW.obs, ROW.action, ROW.next_obs))(energy)
     assert not any(np.any(leaf) for leaf in jax.tree_util.tree_leaves(gradient.anchor))
-    assert np.any(gradient.correction.layers[-1].weight)
+    assert np.any(gradient.network.layers[-1].weight)
 
 
 @pytest.mark.parametrize("kind", ["plain", "anchored"])
@@ -130,13 +130,13 @@ def test_the_penalty_has_a_gradient_for_the_parameters_above_the_margin_only() -
 
 
 def test_nothing_is_differentiated_through_the_chains() -> None:
-    """The gradient of the loss is the one with the drawn held fixed."""
+    """The gradient of the loss is the one with the negatives held fixed."""
     negatives = NoiseNegatives(SPACE, Langevin(steps=3))
     config, energy, key = replace(SMALL, negatives="uniform"), plain(), jax.random.key(4)
-    at = lambda x: energy(ROW.obs, ROW.action, SPACE.decode(ROW.obs, x))  # noqa: E731
+    at = Conditional(energy, SPACE, ROW.obs, ROW.action)
     drawn = negatives(at, SEEN, config.count, key=key)
 
-    class Fixed(eqx.Module):
+    class Fixed(Negatives):
         def __call__(self, energy: object, row: Row, count: int, *, key: jax.Array) -> jax.Array:
             return drawn
 

@@ -107,10 +107,10 @@ def test_all_of_a_network_learns() -> None:
 def test_no_kernel_takes_a_network_for_one_of_ours() -> None:
     """The fused sampler knows our MLP by its layers; the rest goes the plain way."""
     ours, _ = fit_energy(TRAIN, replace(ENERGY, steps=1, width=8, depth=2), inference=INFERENCE, key=KEY)
-    assert fused.expressible(ours)
+    assert fused.expressible(ours.members)
     for network in NETWORKS.values():
         theirs, _ = fit_energy(TRAIN, replace(ENERGY, steps=1), inference=INFERENCE, network=network, key=KEY)
-        assert not fused.expressible(theirs)
+        assert not fused.expressible(theirs.members)
 
 
 @pytest.mark.parametrize("kind", FITS)

@@ -43,7 +43,7 @@ def _members(kind: str = "plain", width: int = 8) -> Any:
     def make(key: jax.Array) -> Energy:
         if kind == "anchored":
             made = AnchoredEnergy(GAUSSIAN, width=width, depth=2, key=key)
-            last = lambda e: e.correction.layers[-1].weight  # noqa: E731
+            last = lambda e: e.network.layers[-1].weight  # noqa: E731
             return eqx.tree_at(last, made, jax.random.normal(key, last(made).shape))
         made = PlainEnergy(STATISTICS, SPACE, width=width, depth=2, activation="silu", key=key)
         return eqx.tree_at(lambda e: e.network.layers[-1].weight, made, replace_fn=lambda w: 20.0 * w)
@@ -51,10 +51,8 @@ def _members(kind: str = "plain", width: int = 8) -> Any:
     return eqx.filter_vmap(make)(jax.random.split(jax.random.key(1), 2))
 
 
-def _row(energy: Energy, row: Batch) -> Row:
-    unit = energy.unit(row.obs, row.action)
-    truth = SPACE.encode(row.obs, row.next_obs)
-    return Row(row.obs, row.action, truth, None if unit is None else unit / SPACE.scale.std)
+def _row(row: Batch) -> Row:
+    return Row(row.obs, row.action, SPACE.encode(row.obs, row.next_obs))
 
 
 def _negatives(members: Any, negatives: Negatives, count: int = 4, seed: int = 0) -> np.ndarray:
@@ -63,7 +61,7 @@ def _negatives(members: Any, negatives: Negatives, count: int = 4, seed: int = 0
     def of_member(energy: Energy, key: jax.Array) -> jax.Array:
         def of_row(row: Batch, key: jax.Array) -> jax.Array:
             at = Conditional(energy, SPACE, row.obs, row.action)
-            return negatives(at, _row(energy, row), count, key=key)
+            return negatives(at, _row(row), count, key=key)
 
         return jax.vmap(of_row)(ROWS, jax.random.split(key, 3))
 
@@ -71,6 +69,11 @@ def _negatives(members: Any, negatives: Negatives, count: int = 4, seed: int = 0
     drawn = np.asarray(eqx.filter_vmap(of_member)(members, keys))
     jax.effects_barrier()  # until calls are counted
     return drawn
+
+
+def fused_(negatives: Any) -> Any:
+    """The same negatives, with the chains in a kernel."""
+    return replace(negatives, sampler=fused.FUSED)
 
 
 class Recorder:
@@ -106,7 +109,7 @@ def test_without_noise_rivals_are_those_of_the_plain_path(case: str, monkeypatch
     members = _members(kind)
     expected = _negatives(members, negatives)
     recorder = Recorder(monkeypatch)
-    np.testing.assert_allclose(_negatives(members, negatives), expected, atol=2e-4)
+    np.testing.assert_allclose(_negatives(members, fused_(negatives)), expected, atol=2e-4)
     latent_too = isinstance(negatives, ManifoldNegatives) and kind == "plain"
     assert recorder.calls == 1 + latent_too, "one call for all members and rows of a stage"
     assert recorder.problems[-1].start.shape[:3] == (2, 3, 4)
@@ -124,7 +127,7 @@ def test_a_pull_is_integrated_as_the_sampler_does_it(
     members = _members()
     expected = _negatives(members, negatives)
     recorder = Recorder(monkeypatch)
-    np.testing.assert_allclose(_negatives(members, negatives), expected, atol=2e-4)
+    np.testing.assert_allclose(_negatives(members, fused_(negatives)), expected, atol=2e-4)
     assert any(problem.pull is not None for problem in recorder.problems)
 
 
@@ -134,7 +137,7 @@ def test_with_noise_the_law_is_that_of_the_plain_path(monkeypatch: pytest.Monkey
     members = _members()
     theirs = _negatives(members, negatives, 1500, seed=1)
     Recorder(monkeypatch)
-    ours = _negatives(members, negatives, 1500)
+    ours = _negatives(members, fused_(negatives), 1500)
     error = np.sqrt((ours.var(axis=2) + theirs.var(axis=2)) / 1500)
     assert (np.abs(ours.mean(axis=2) - theirs.mean(axis=2)) < 4 * error).all()
     assert (np.abs(ours.std(axis=2) / theirs.std(axis=2) - 1) < 0.15).all()
@@ -145,7 +148,15 @@ def test_with_noise_the_law_is_that_of_the_plain_path(monkeypatch: pytest.Monkey
 def test_a_training_step_of_all_members_is_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = Recorder(monkeypatch)
     config = EnergySettings(
-        negatives="uniform", members=3, count=4, width=8, depth=2, batch_size=16, steps=2, ambient=STILL
+        negatives="uniform",
+        members=3,
+        count=4,
+        width=8,
+        depth=2,
+        batch_size=16,
+        steps=2,
+        ambient=STILL,
+        backend="fused",
     )
     _, history = fit_energy(LOG, config, key=jax.random.key(0), chunk=2)
     jax.effects_barrier()
@@ -156,7 +167,8 @@ def test_a_training_step_of_all_members_is_one_call(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize(("stage", "other"), [("latent", "ambient"), ("ambient", "latent")])
 def test_the_kernel_itself_runs_a_stage(stage: str, other: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused, other, lambda *_, **__: None)  # one is enough for an interpreter
+    other_kernel = f"_{other}_kernel"
+    monkeypatch.setattr(fused, other_kernel, lambda *_, **__: None)  # one is enough for an interpreter
     hopper = pytest.importorskip("mcetm.kernels.hopper")
     interpreter = pytest.importorskip("jax._src.pallas.mosaic_gpu.interpret.params")
     tuning = Tuning(interpret=interpreter.InterpretGPUParams())
@@ -167,16 +179,13 @@ def test_the_kernel_itself_runs_a_stage(stage: str, other: str, monkeypatch: pyt
     monkeypatch.setattr(fused, "kernel", lambda *_, **__: lambda c, m, *, key: run(c, m, key))
     truth = jax.vmap(SPACE.encode)(ROWS.obs, ROWS.next_obs)
     travelled = np.abs(expected - np.asarray(truth)[None, :, None]).mean()
-    assert np.abs(_negatives(members, negatives, 2) - expected).mean() < 0.02 * travelled
+    assert np.abs(_negatives(members, fused_(negatives), 2) - expected).mean() < 0.02 * travelled
 
 
 @pytest.mark.parametrize("negatives", [NoiseNegatives(SPACE, Langevin(steps=2)), MANIFOLD])
-def test_where_no_kernel_serves_chains_are_those_of_any_energy(
-    negatives: Negatives, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Asked for, but not there: bit for bit as for a function that no kernel could take."""
-    monkeypatch.setenv("MCETM_FUSED", "on")
+def test_where_no_kernel_serves_the_backend_is_the_plain_one(negatives: Any) -> None:
+    """Asked for, but not there: bit for bit the same chains."""
     energy, row = take_members(_members(), 0), jax.tree.map(lambda leaf: leaf[0], ROWS)
     at = Conditional(energy, SPACE, row.obs, row.action)
-    draw = lambda e: negatives(e, _row(energy, row), 3, key=jax.random.key(0))  # noqa: E731
-    np.testing.assert_array_equal(draw(at), draw(lambda x: at(x)))
+    draw = lambda of: of(at, _row(row), 3, key=jax.random.key(0))  # noqa: E731
+    np.testing.assert_array_equal(draw(fused_(negatives)), draw(negatives))

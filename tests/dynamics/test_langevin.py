@@ -41,7 +41,7 @@ def test_the_other_convention_does_not() -> None:
 
 def test_preconditioning_keeps_the_law_and_evens_out_the_speed() -> None:
     sampler = FREE(steps=30, first=0.1, last=0.1, convention="paper", noise=1.0)
-    plain, scaled = chains(sampler), chains(sampler, unit=SPREAD)
+    plain, scaled = chains(sampler), chains(sampler, preconditioner=SPREAD)
     # The wide direction is still far from stationary without it, and there with it.
     assert plain[:, 1].std() < 1.85
     np.testing.assert_allclose(scaled.std(axis=0), SPREAD, rtol=0.1)

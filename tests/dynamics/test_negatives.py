@@ -1,4 +1,4 @@
-"""Where drawn come from: bounded chains, known densities, other rows, and the space they live in."""
+"""Where negatives come from: bounded chains, known densities, other rows, and the space they live in."""
 
 from dataclasses import replace
 
@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcetm.data.transitions import Transitions
+from mcetm.dynamics.energy import Conditional, Energy
 from mcetm.dynamics.etm import (
     PAPER,
     PAPER_EMPO,
@@ -22,6 +23,17 @@ from mcetm.dynamics.negatives import ManifoldNegatives, NoiseNegatives, Proposal
 from mcetm.dynamics.space import Space, Variable
 from mcetm.training.batches import Batch
 from tests.dynamics.test_energy import GAUSSIAN, LOG, ROW, SEEN, SPACE, plain
+
+
+class Flat(Energy):
+    """Every state alike."""
+
+    def __call__(self, obs: jax.Array, action: jax.Array, next_obs: jax.Array) -> jax.Array:
+        return 0.0 * next_obs.sum()
+
+
+def at(energy: Energy) -> Conditional:
+    return Conditional(energy, SPACE, ROW.obs, ROW.action)
 
 
 @given(
@@ -41,9 +53,7 @@ def test_manifold_chains_stay_bounded(
     negatives = ManifoldNegatives(
         autoencoder, SPACE, preset.latent, preset.ambient, (sigma, sigma), recovery=recovery
     )
-    energy = plain(seed)
-    at = lambda x: energy(ROW.obs, ROW.action, SPACE.decode(ROW.obs, x))  # noqa: E731
-    drawn = negatives(at, SEEN, 8, key=jax.random.key(seed))
+    drawn = negatives(at(plain(seed)), SEEN, 8, key=jax.random.key(seed))
     assert bool(jnp.isfinite(drawn).all())
     assert bool(((drawn >= box.low) & (drawn <= box.high)).all())
 
@@ -52,7 +62,7 @@ def test_decoded_differences_start_from_the_truth() -> None:
     """With a tiny perturbation and a flat energy `difference` stays at the truth, plain decoding does not."""
     autoencoder = Autoencoder(AutoencoderSettings(latent_dim=2, width=16), SPACE.scale, key=jax.random.key(0))
     still = Langevin(steps=1, first=1e-9, last=1e-9, noise=0.0)
-    flat = lambda x: 0.0 * x.sum()  # noqa: E731
+    flat = at(Flat())
     for difference in (True, False):
         negatives = ManifoldNegatives(
             autoencoder, SPACE, still, still, (1e-5, 1e-5), recovery=0.0, difference=difference
@@ -63,7 +73,7 @@ def test_decoded_differences_start_from_the_truth() -> None:
 
 def test_a_proposals_log_density_is_that_of_its_draws() -> None:
     negatives = ProposalNegatives(GAUSSIAN, SPACE, (1.0, 3.0))
-    draws = negatives(lambda x: x.sum(), SEEN, 20_000, key=jax.random.key(0))
+    draws = negatives(at(Flat()), SEEN, 20_000, key=jax.random.key(0))
     mean, std = negatives.mean_and_std(SEEN)
     # Importance weights of a unit-width Gaussian against the mixture must average to 1.
     log_p = (-0.5 * ((draws - mean) / std) ** 2 - jnp.log(std) - 0.5 * jnp.log(2 * jnp.pi)).sum(axis=1)
@@ -117,10 +127,14 @@ def test_standard_chains_come_to_the_data_where_changes_have_long_tails() -> Non
         space = Space.of(log, variable)
         row = jax.tree_util.tree_map(lambda x: x[0], Batch.of(log))
         truth = space.encode(row.obs, row.next_obs)
-        steep = lambda x: STANDARD.margin * jnp.linalg.norm(x - truth)  # noqa: E731
-        drawn = NoiseNegatives(space, STANDARD.ambient)(
-            steep, Row(row.obs, row.action, truth), 32, key=jax.random.key(0)
-        )
+
+        class Steep(Energy):
+            def __call__(self, obs: jax.Array, action: jax.Array, next_obs: jax.Array) -> jax.Array:
+                return STANDARD.margin * jnp.linalg.norm(space.encode(obs, next_obs) - truth)
+
+        steep = Conditional(Steep(), space, row.obs, row.action)
+        seen = Row(row.obs, row.action, truth)
+        drawn = NoiseNegatives(space, STANDARD.ambient)(steep, seen, 32, key=jax.random.key(0))
         return float(jnp.abs(drawn - truth).max())
 
     assert distance(STANDARD.variable) < 0.1

@@ -40,9 +40,9 @@ def anchored(count: int) -> AnchoredEnergy:
     def member(key: jax.Array) -> AnchoredEnergy:
         anchor = Gaussian(GaussianEnsemble(width=8, depth=1), STATISTICS, key=key)
         energy = AnchoredEnergy(anchor, width=8, depth=1, key=key)
-        end = (energy.correction.layers[-1].weight, energy.correction.layers[-1].bias)
+        end = (energy.network.layers[-1].weight, energy.network.layers[-1].bias)
         learned = tuple(jax.random.normal(jax.random.fold_in(key, i), x.shape) for i, x in enumerate(end))
-        place = lambda e: (e.correction.layers[-1].weight, e.correction.layers[-1].bias)  # noqa: E731
+        place = lambda e: (e.network.layers[-1].weight, e.network.layers[-1].bias)  # noqa: E731
         return eqx.tree_at(place, energy, learned)
 
     return eqx.filter_jit(eqx.filter_vmap(member))(jax.random.split(jax.random.key(0), count))

@@ -72,24 +72,30 @@ def test_with_noise_means_and_spreads_are_those_of_the_reference() -> None:
     one: Any = problem("anchored", rows=1, samples=1)
     rows = 64
     noisy = eqx.tree_at(
-        lambda p: (p.start, p.context, p.unit, p.anchor.mean, p.anchor.spread, p.noise),
+        lambda p: (p.start, p.context, p.preconditioner, p.anchor.mean, p.anchor.spread, p.noise),
         one,
         (
             jnp.broadcast_to(one.start, (1, rows, 4, 4)),
             *[
                 jnp.repeat(a, rows, axis=1)
-                for a in (one.context, one.unit, one.anchor.mean, one.anchor.spread)
+                for a in (one.context, one.preconditioner, one.anchor.mean, one.anchor.spread)
             ],
             jnp.array([1.0, 1.0, 1.0, 0.5]),
         ),
     )
     ours = _sample(noisy, MOVES)
     many = eqx.tree_at(
-        lambda p: (p.start, p.context, p.unit, p.anchor.mean, p.anchor.spread),
+        lambda p: (p.start, p.context, p.preconditioner, p.anchor.mean, p.anchor.spread),
         noisy,
         tuple(
             jnp.repeat(a, 16, axis=1)
-            for a in (noisy.start, noisy.context, noisy.unit, noisy.anchor.mean, noisy.anchor.spread)
+            for a in (
+                noisy.start,
+                noisy.context,
+                noisy.preconditioner,
+                noisy.anchor.mean,
+                noisy.anchor.spread,
+            )
         ),
     )
     reference = np.asarray(chains.sample(many, MOVES, key=jax.random.key(1)))

@@ -33,7 +33,7 @@ def problem(kind: str, *, members: int = 1, rows: int = 3, samples: int = 2, noi
         last=draw(members, width) / np.sqrt(width),
         context=draw(members, rows, width),
         noise=jnp.full(samples, noise),
-        unit=spread if anchored else None,
+        preconditioner=spread if anchored else None,
         box=(jnp.full(dim, -1.5), jnp.full(dim, 1.5)) if kind == "plain" else None,
         anchor=Anchor(0.3 * draw(members, width, dim), draw(members, rows, dim), spread)
         if anchored

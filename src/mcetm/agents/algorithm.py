@@ -20,6 +20,7 @@ from mcetm.agents.targets import bellman_target, estimate_value_floor
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics.world import View
+from mcetm.nn.mlp import NetworkFactory
 from mcetm.settings import Number, Positive, settings
 from mcetm.training.batches import Batch
 
@@ -60,9 +61,15 @@ class Algorithm:
         return None
 
     def make_learner(
-        self, statistics: Statistics, low: Float[Array, " action"], high: Float[Array, " action"], *, key: Any
+        self,
+        statistics: Statistics,
+        low: Float[Array, " action"],
+        high: Float[Array, " action"],
+        *,
+        network: NetworkFactory | None = None,
+        key: Any,
     ) -> Learner:
-        """A fresh learner."""
+        """A fresh learner; `network` makes its networks, where they are not ours."""
         raise TypeError(f"{type(self).__name__} has no learner")
 
     def on(self, log: Transitions) -> Algorithm:
@@ -110,10 +117,18 @@ class OnSAC(Algorithm):
         return None
 
     def make_learner(
-        self, statistics: Statistics, low: Float[Array, " action"], high: Float[Array, " action"], *, key: Any
+        self,
+        statistics: Statistics,
+        low: Float[Array, " action"],
+        high: Float[Array, " action"],
+        *,
+        network: NetworkFactory | None = None,
+        key: Any,
     ) -> Learner:
         """Fresh networks."""
-        return self.learner.init(statistics, low, high, regulariser=self.regulariser, key=key)
+        return self.learner.init(
+            statistics, low, high, regulariser=self.regulariser, network=network, key=key
+        )
 
     def with_steps(self, steps: int) -> Algorithm:
         """The same with another number of updates."""

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
-import optax
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from mcetm.agents.algorithm import Algorithm
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.nn.actor import Actor
+from mcetm.nn.mlp import NetworkFactory
 from mcetm.nn.scaling import Scaling
 from mcetm.settings import Positive, Rate, Switch, settings
-from mcetm.training import Callback, Saving, train_loop
+from mcetm.training import Callback, minimise
 from mcetm.training.batches import Batch
-from mcetm.training.optimise import apply_gradient, init_optimiser
 
 
 @settings
@@ -56,50 +53,38 @@ def fit_bc(
     seeds: Int[Array, " seeds"],
     folder: Path | None = None,
     callbacks: Sequence[Callback] = (),
+    network: NetworkFactory | None = None,
     chunk: int = 1000,
 ) -> tuple[Actor, list[dict[str, Any]]]:
     """One actor for each seed, on a leading axis."""
     config = config or BC()
     scale = Scaling.of(Statistics.of(train).obs)
-    optimiser = optax.adam(config.learning_rate)
+    keys = jax.vmap(jax.random.key)(seeds)
 
-    def make(seed: Array) -> Any:
-        key = jax.random.key(seed)
-        actor = Actor(scale, low, high, width=config.width, depth=config.depth, key=key)
-        return actor, init_optimiser(optimiser, actor), key
+    def make(key: PRNGKeyArray) -> Actor:
+        return Actor(scale, low, high, width=config.width, depth=config.depth, network=network, key=key)
 
-    def one(state: Any, data: Batch, index: Array) -> tuple[Any, dict[str, Array]]:
-        actor, opt_state, seed_key = state
-        batch_key = jax.random.fold_in(seed_key, index)
-        batch = data.draw(config.batch_size, key=batch_key)
+    def loss(actor: Actor, data: Batch, key: PRNGKeyArray) -> tuple[Array, dict[str, Array]]:
+        batch = data.draw(config.batch_size, key=key)
+        noise_keys = jax.random.split(jax.random.fold_in(key, 1), config.batch_size)
 
-        def loss(actor: Actor) -> Array:
-            def off(obs: Array, action: Array, key: PRNGKeyArray) -> Array:
-                own = actor.sample(obs, key=key)[0] if config.sampled else actor.mode(obs)
-                return actor.unit(own) - actor.unit(action)
+        def off(obs: Array, action: Array, key: PRNGKeyArray) -> Array:
+            own = actor.sample(obs, key=key)[0] if config.sampled else actor.mode(obs)
+            return actor.unit(own) - actor.unit(action)
 
-            keys = jax.random.split(jax.random.fold_in(batch_key, 1), config.batch_size)
-            return (jax.vmap(off)(batch.obs, batch.action, keys) ** 2).mean()
+        return (jax.vmap(off)(batch.obs, batch.action, noise_keys) ** 2).mean(), {}
 
-        value, gradient = eqx.filter_value_and_grad(loss)(actor)
-        actor, opt_state = apply_gradient(optimiser, actor, gradient, opt_state)
-        return (actor, opt_state, seed_key), {"loss": value}
-
-    def step(state: Any, data: Batch, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
-        states, count = state
-        states, metrics = eqx.filter_vmap(one, in_axes=(eqx.if_array(0), None, None))(states, data, count)
-        return (states, count + 1), metrics
-
-    setting = {**asdict(config), "seeds": seeds.tolist(), "data": train.checksum}
-    result = train_loop(
-        step,
-        (eqx.filter_vmap(make)(seeds), jnp.zeros((), jnp.int32)),
-        Batch.of(train),
-        steps=config.steps,
+    return minimise(
+        loss,
+        eqx.filter_vmap(make)(keys),
+        train,
+        config,
         key=jax.random.key(0),
+        members=True,
+        keys=keys,
         chunk=chunk,
-        saving=None if folder is None else Saving(folder, setting),
-        label="behaviour cloning",
+        folder=folder,
+        depends_on={"seeds": seeds.tolist()},
         callbacks=callbacks,
+        label="behaviour cloning",
     )
-    return result.state[0][0], result.history

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.agents.learner import Minibatch
 from mcetm.nn.members import take_members
-from mcetm.nn.mlp import MLP, Initialisation
+from mcetm.nn.mlp import MLP, Initialisation, NetworkFactory, as_mlp
 from mcetm.nn.scaling import InputScaling
 from mcetm.training.metrics import Metrics, Rows
 from mcetm.training.optimise import apply_gradient, trained
@@ -24,7 +26,7 @@ _T = TypeVar("_T")
 class Critics(eqx.Module):
     """Q(s, a) of several networks, which see their inputs at the same scale."""
 
-    networks: MLP
+    networks: Any
     """Leading axis: critics."""
     inputs: InputScaling
 
@@ -45,7 +47,10 @@ class Critics(eqx.Module):
     def of_actions(
         self, obs: Float[Array, "rows obs"], actions: Float[Array, "rows actions action"]
     ) -> Float[Array, "critics rows actions"]:
-        """Of several actions at each state, whose share of the first layer is computed once."""
+        """Of several actions at each state; an MLP computes the state's share of its first layer once."""
+        if as_mlp(self.networks) is None:
+            of_state = lambda o, some: jax.vmap(lambda a: self(o, a))(some)  # noqa: E731
+            return jnp.moveaxis(jax.vmap(of_state)(obs, actions), -1, 0)
         states = jax.vmap(self.inputs.obs.normalize)(obs)
         moves = jax.vmap(jax.vmap(self.inputs.action.normalize))(actions)
 
@@ -76,15 +81,13 @@ def make_critics(
     width: int,
     depth: int,
     initialisation: Initialisation = "uniform",
+    network: NetworkFactory | None = None,
     key: PRNGKeyArray,
 ) -> Critics:
     """Several with fresh weights."""
     wide = inputs.obs.mean.shape[0] + inputs.action.mean.shape[0]
-
-    def make(key: PRNGKeyArray) -> MLP:
-        return MLP(wide, 1, width=width, depth=depth, initialisation=initialisation, key=key)
-
-    return Critics(eqx.filter_vmap(make)(jax.random.split(key, count)), inputs)
+    make = network or partial(MLP, width=width, depth=depth, initialisation=initialisation)
+    return Critics(eqx.filter_vmap(lambda k: make(wide, 1, key=k))(jax.random.split(key, count)), inputs)
 
 
 def update_critics(

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from mcetm.agents.acting import acting
 from mcetm.agents.agent import (
     AgentState,
     buffer_gigabytes,
@@ -26,7 +27,7 @@ from mcetm.agents.agent import (
 from mcetm.agents.algorithm import Algorithm, ModelBased
 from mcetm.agents.bc import BC, fit_bc
 from mcetm.agents.learner import Learner
-from mcetm.agents.policy import Policy, numpy_policy
+from mcetm.agents.policy import Policy
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics.world import World
@@ -35,6 +36,7 @@ from mcetm.errors import UserError
 from mcetm.evaluation.returns import evaluate_policies
 from mcetm.nn.actor import Actor
 from mcetm.nn.members import take_members
+from mcetm.nn.mlp import NetworkFactory
 from mcetm.settings import Positive, settings
 from mcetm.tasks.registry import Task
 from mcetm.training import Callback, LoopResult, PartialState, Saving, train_loop
@@ -83,7 +85,7 @@ class Agent:
         worlds = self.worlds or (None,) * len(self.seeds)
         return [
             Policy(
-                numpy_policy(take_members(self.actors, i)),
+                acting(take_members(self.actors, i)),
                 {"algorithm": self.algorithm.label, "seed": seed},
                 world,
             )
@@ -133,6 +135,7 @@ def make_stage(
     world: World | None,
     bounds: tuple[Array, Array],
     cloned: Actor | None = None,
+    network: NetworkFactory | None = None,
 ) -> Stage:
     """Put an algorithm together; `cloned` holds the actors that its seeds begin with, if any."""
     _check(algorithm, world)
@@ -143,12 +146,12 @@ def make_stage(
     imagining = cast(ModelBased, algorithm)
     adversary = None if world is None else imagining.adversary
     learner = eqx.filter_eval_shape(
-        lambda: algorithm.make_learner(statistics, *bounds, key=jax.random.key(0))
+        lambda: algorithm.make_learner(statistics, *bounds, network=network, key=jax.random.key(0))
     )
 
     def make(seed: Array, actor: Actor | None) -> AgentState:
         learner_key, agent_key = jax.random.split(jax.random.key(seed))
-        learner: Any = algorithm.make_learner(statistics, *bounds, key=learner_key)
+        learner: Any = algorithm.make_learner(statistics, *bounds, network=network, key=learner_key)
         if actor is not None:
             learner = eqx.tree_at(lambda x: x.actor, learner, actor)
         agent = make_agent(learner, world, data, algorithm, key=agent_key)
@@ -188,6 +191,7 @@ def fit_agent(
     evaluation: EvaluationSettings | None = None,
     folder: Path | None = None,
     callbacks: Sequence[Callback] = (),
+    network: NetworkFactory | None = None,
     label: str | None = None,
 ) -> Agent:
     """Train all seeds, or read them back from the folder; with a task they are evaluated on the way."""
@@ -198,21 +202,28 @@ def fit_agent(
     evaluation = evaluation or EvaluationSettings()
     if algorithm.clones_only:
         actors, history = fit_bc(
-            train, *bounds, cast(BC, algorithm), seeds=numbers, folder=folder, callbacks=callbacks
+            train,
+            *bounds,
+            cast(BC, algorithm),
+            seeds=numbers,
+            folder=folder,
+            callbacks=callbacks,
+            network=network,
         )
         return Agent(algorithm, actors, seeds, history)
     cloned = None
     if algorithm.cloning is not None:
         stochastic = replace(algorithm.cloning, sampled=True)
         place = None if folder is None else folder / "cloned"
-        cloned, _ = fit_bc(train, *bounds, stochastic, seeds=numbers, folder=place)
+        cloned, _ = fit_bc(train, *bounds, stochastic, seeds=numbers, folder=place, network=network)
     world = world if algorithm.model_based else None
-    stage = make_stage(algorithm, train, world, bounds, cloned)
+    stage = make_stage(algorithm, train, world, bounds, cloned, network)
     setting = {"algorithm": asdict(stage.algorithm), "seeds": list(seeds), "data": train.checksum}
     if world is not None:
         shapes = eqx.filter_eval_shape(stage.agents, numbers)
         _check_memory(buffer_gigabytes(shapes), cast(ModelBased, algorithm), label)
-    with Pool() as pool:
+    # Only this process knows a network of the user's own.
+    with Pool(None if network is None else 1) as pool:
         result = stage.train(
             stage.agents(numbers),
             validate=None if task is None else _returns(task, evaluation, stage.steps, len(seeds), pool),
@@ -268,7 +279,7 @@ def mean_returns(
     actors: Actor, task: Task, episodes: int, seeds: int, pool: Pool | None = None
 ) -> list[float]:
     """Mean return of each seed's deterministic policy; all meet the same starts."""
-    policies = [numpy_policy(take_members(actors, i)) for i in range(seeds)]
+    policies = [acting(take_members(actors, i)) for i in range(seeds)]
     return [found.mean for found in evaluate_policies(task, policies, episodes=episodes, seed=7, pool=pool)]
 
 

@@ -6,7 +6,9 @@ actions of the log, each weighted by how much better than V it is.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import equinox as eqx
@@ -22,7 +24,7 @@ from mcetm.agents.learner import Learner, Minibatch
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.nn.actor import LOG_STD_RANGE, Actor
-from mcetm.nn.mlp import MLP
+from mcetm.nn.mlp import MLP, NetworkFactory
 from mcetm.nn.scaling import InputScaling, Scaling
 from mcetm.settings import Discount, Fraction, Positive, Rate, Share, Weight, settings
 from mcetm.training.metrics import Metrics, Rows
@@ -59,10 +61,16 @@ class IQL(Algorithm):
     """Updates."""
 
     def make_learner(
-        self, statistics: Statistics, low: Float[Array, " action"], high: Float[Array, " action"], *, key: Any
+        self,
+        statistics: Statistics,
+        low: Float[Array, " action"],
+        high: Float[Array, " action"],
+        *,
+        network: NetworkFactory | None = None,
+        key: Any,
     ) -> Learner:
         """Fresh networks."""
-        return IQLLearner.init(self, statistics, low, high, key=key)
+        return IQLLearner.init(self, statistics, low, high, network=network, key=key)
 
     def reward_scale(self, log: Transitions) -> float:
         """The inverse temperature then means the same on every task."""
@@ -72,7 +80,7 @@ class IQL(Algorithm):
 class Value(eqx.Module):
     """V(s) of one example."""
 
-    network: MLP
+    network: Callable[[Array], Array]
     obs_scale: Scaling
 
     def __call__(self, obs: Float[Array, " obs"]) -> Float[Array, ""]:
@@ -102,15 +110,18 @@ class IQLLearner(eqx.Module):
         low: Float[Array, " action"],
         high: Float[Array, " action"],
         *,
+        network: NetworkFactory | None = None,
         key: PRNGKeyArray,
     ) -> IQLLearner:
         """Fresh networks."""
         actor_key, critic_key, value_key = jax.random.split(key, 3)
         sizes: Any = {"width": config.width, "depth": config.depth, "initialisation": "orthogonal"}
         scale = Scaling.of(statistics.obs)
-        actor = Actor(scale, low, high, key=actor_key, **sizes)
-        critics = make_critics(2, InputScaling.of(statistics.obs, statistics.action), key=critic_key, **sizes)
-        value = Value(MLP(scale.mean.shape[0], 1, key=value_key, **sizes), scale)
+        actor = Actor(scale, low, high, network=network, key=actor_key, **sizes)
+        inputs = InputScaling.of(statistics.obs, statistics.action)
+        critics = make_critics(2, inputs, network=network, key=critic_key, **sizes)
+        make = network or partial(MLP, **sizes)
+        value = Value(make(scale.mean.shape[0], 1, key=value_key), scale)
         log_std = jnp.zeros(low.shape[0])
         opt_state = (
             init_optimiser(_actor_optimiser(config), (actor, log_std)),

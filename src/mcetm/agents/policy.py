@@ -14,6 +14,7 @@ from safetensors.numpy import load_file, save
 from mcetm.errors import UserError
 from mcetm.files import write_bytes, write_json
 from mcetm.nn.actor import LOG_STD_RANGE, Actor
+from mcetm.nn.mlp import as_mlp
 from mcetm.tasks.policy import TanhGaussianPolicy
 
 _FORMAT = 1
@@ -23,7 +24,8 @@ _FORMAT = 1
 class Policy:
     """action = policy(obs): NumPy in and out, one observation or a batch; the mode unless asked to sample."""
 
-    network: TanhGaussianPolicy
+    network: Any
+    """A `BehaviourPolicy` that has widths and may be deterministic."""
     about: dict[str, Any]
     """What is known of it: task, algorithm, seed, updates."""
     world: Any = None
@@ -72,7 +74,13 @@ class Trust:
 
 def numpy_policy(actor: Actor, *, deterministic: bool = True) -> TanhGaussianPolicy:
     """The actor as a NumPy network; the scaling of observations becomes part of its first layer."""
-    layers = [(np.asarray(layer.weight), np.asarray(layer.bias)) for layer in actor.network.layers]
+    network = as_mlp(actor.network)
+    if network is None:
+        raise UserError(
+            "A policy with a network of your own cannot be written down as plain layers; keep the folder of "
+            "its training, and fit it again with the same network=."
+        )
+    layers = [(np.asarray(layer.weight), np.asarray(layer.bias)) for layer in network.layers]
     mean, std = np.asarray(actor.obs_scale.mean), np.asarray(actor.obs_scale.std)
     weight, bias = layers[0]
     layers[0] = weight / std, bias - (weight / std) @ mean

@@ -7,7 +7,7 @@ algorithms), or actor, temperature, critics, target critics (CQL, COMBO, EDAC).
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -19,7 +19,7 @@ from mcetm.agents.critics import Critics, make_critics, polyak_update, update_cr
 from mcetm.agents.learner import Minibatch
 from mcetm.data.normalize import Statistics
 from mcetm.nn.actor import Actor
-from mcetm.nn.mlp import Initialisation
+from mcetm.nn.mlp import Initialisation, NetworkFactory
 from mcetm.nn.scaling import InputScaling, Scaling, frozen
 from mcetm.settings import Discount, Positive, Rate, Share, Switch, settings
 from mcetm.training.metrics import Metrics
@@ -70,10 +70,11 @@ class SAC:
         high: Float[Array, " action"],
         *,
         regulariser: Regulariser | None = None,
+        network: NetworkFactory | None = None,
         key: PRNGKeyArray,
     ) -> SACLearner:
         """A fresh learner."""
-        return SACLearner.init(self, statistics, low, high, regulariser=regulariser, key=key)
+        return SACLearner.init(self, statistics, low, high, regulariser=regulariser, network=network, key=key)
 
 
 @runtime_checkable
@@ -110,21 +111,20 @@ class SACLearner(eqx.Module):
         high: Float[Array, " action"],
         *,
         regulariser: Regulariser | None = None,
+        network: NetworkFactory | None = None,
         key: PRNGKeyArray,
     ) -> SACLearner:
         """Fresh networks."""
         actor_key, critic_key = jax.random.split(key)
-        actor = Actor(
-            Scaling.of(statistics.obs), low, high, width=config.width, depth=config.depth, key=actor_key
-        )
+        sizes: Any = {"width": config.width, "depth": config.depth, "network": network}
+        actor = Actor(Scaling.of(statistics.obs), low, high, key=actor_key, **sizes)
         inputs = InputScaling.of(statistics.obs, statistics.action)
         critics = make_critics(
             config.critics,
             inputs,
-            width=config.width,
-            depth=config.depth,
             initialisation=config.critic_initialisation,
             key=critic_key,
+            **sizes,
         )
         temperature = jnp.log(
             jnp.asarray(1.0 if config.temperature is None else config.temperature, jnp.float32)

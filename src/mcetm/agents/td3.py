@@ -18,6 +18,7 @@ from mcetm.agents.critics import Critics, make_critics, polyak_update, update_cr
 from mcetm.agents.learner import Minibatch
 from mcetm.data.normalize import Statistics
 from mcetm.nn.actor import Actor
+from mcetm.nn.mlp import NetworkFactory
 from mcetm.nn.scaling import InputScaling, Scaling, frozen
 from mcetm.settings import Discount, Positive, Rate, Share, Weight, settings
 from mcetm.training.metrics import Metrics
@@ -62,10 +63,11 @@ class TD3:
         high: Float[Array, " action"],
         *,
         regulariser: None = None,
+        network: NetworkFactory | None = None,
         key: PRNGKeyArray,
     ) -> TD3Learner:
         """A fresh learner."""
-        return TD3Learner.init(self, statistics, low, high, key=key)
+        return TD3Learner.init(self, statistics, low, high, network=network, key=key)
 
 
 class TD3Learner(eqx.Module):
@@ -89,11 +91,12 @@ class TD3Learner(eqx.Module):
         low: Float[Array, " action"],
         high: Float[Array, " action"],
         *,
+        network: NetworkFactory | None = None,
         key: PRNGKeyArray,
     ) -> TD3Learner:
         """Fresh networks."""
         actor_key, critic_key = jax.random.split(key)
-        sizes: Any = {"width": config.width, "depth": config.depth}
+        sizes: Any = {"width": config.width, "depth": config.depth, "network": network}
         actor = Actor(Scaling.of(statistics.obs), low, high, key=actor_key, **sizes)
         inputs = InputScaling.of(statistics.obs, statistics.action)
         critics = make_critics(2, inputs, key=critic_key, **sizes)

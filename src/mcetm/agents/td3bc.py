@@ -11,6 +11,7 @@ from mcetm.agents.algorithm import Algorithm
 from mcetm.agents.learner import Learner
 from mcetm.agents.td3 import TD3
 from mcetm.data.normalize import Statistics
+from mcetm.nn.mlp import NetworkFactory
 from mcetm.settings import settings
 
 
@@ -26,10 +27,16 @@ class TD3BC(Algorithm):
     """A deterministic actor and two critics."""
 
     def make_learner(
-        self, statistics: Statistics, low: Float[Array, " action"], high: Float[Array, " action"], *, key: Any
+        self,
+        statistics: Statistics,
+        low: Float[Array, " action"],
+        high: Float[Array, " action"],
+        *,
+        network: NetworkFactory | None = None,
+        key: Any,
     ) -> Learner:
         """Fresh networks."""
-        return self.learner.init(statistics, low, high, key=key)
+        return self.learner.init(statistics, low, high, network=network, key=key)
 
     def with_steps(self, steps: int) -> Algorithm:
         """The same with another number of updates."""

@@ -2,7 +2,7 @@
 
 from mcetm.dynamics.calibrate import CalibrationSettings, Threshold, calibrate, held_out_energies
 from mcetm.dynamics.diffusion import Denoiser, DiffusionEnsemble, DiffusionModel, fit_diffusion
-from mcetm.dynamics.energy import AnchoredEnergy, Energy, PlainEnergy
+from mcetm.dynamics.energy import AnchoredEnergy, Conditional, Energy, PlainEnergy
 from mcetm.dynamics.energy_models import AnchoredETM, ManifoldETM, StandardETM
 from mcetm.dynamics.etm import (
     ANCHORED,
@@ -19,6 +19,7 @@ from mcetm.dynamics.langevin import Box, Langevin
 from mcetm.dynamics.manifold import Autoencoder, AutoencoderSettings, fit_autoencoder, reconstruction
 from mcetm.dynamics.model import EnergyModel, ModelSettings, Samples, TransitionModel
 from mcetm.dynamics.reward import HeadSettings, LearnedTermination, fit_reward, fit_termination
+from mcetm.dynamics.sampler import Backend
 from mcetm.dynamics.space import Space
 from mcetm.dynamics.support import Support, SupportSettings, fit_support
 from mcetm.dynamics.trust import TrustRegion
@@ -47,8 +48,10 @@ __all__ = [
     "AnchoredEnergy",
     "Autoencoder",
     "AutoencoderSettings",
+    "Backend",
     "Box",
     "CalibrationSettings",
+    "Conditional",
     "Denoiser",
     "DiffusionEnsemble",
     "DiffusionModel",

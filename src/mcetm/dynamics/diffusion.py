@@ -1,4 +1,4 @@
-"""A conditional diffusion model of the next state: the paper's third negative.
+"""A conditional diffusion model of the next state: the paper's third baseline.
 
 The parametrisation and noise levels are EDM's (Karras et al., 2022); the sampler is the two-step multistep
 solver of DPM-Solver++ (Lu et al., 2022), which needs one network call per step. With x the change
@@ -9,7 +9,6 @@ fixed skip, in and out scales that keep its inputs and targets at spread 1 for e
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,7 +17,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 from pydantic import Field
 
@@ -30,9 +28,8 @@ from mcetm.nn.members import member_count, member_keys, take_members
 from mcetm.nn.mlp import MLP, Activation, NetworkFactory
 from mcetm.nn.scaling import InputScaling, Scaling
 from mcetm.settings import Number, Positive, Rate, Share, settings
-from mcetm.training import Callback, Saving, over_members, train_loop
+from mcetm.training import Callback, minimise
 from mcetm.training.batches import Batch
-from mcetm.training.optimise import apply_gradient, init_optimiser
 
 _WAVES = 8
 """Sine and cosine features of log σ."""
@@ -236,39 +233,26 @@ def fit_diffusion(
     config = config or DiffusionEnsemble()
     statistics = Statistics.of(train)
     init_key, fit_key = jax.random.split(key)
-    optimiser = optax.adam(optax.cosine_decay_schedule(config.learning_rate, config.steps))
+    make = lambda member_key: Denoiser(config, statistics, network=network, key=member_key)  # noqa: E731
 
-    def make(member_key: PRNGKeyArray) -> Any:
-        member = Denoiser(config, statistics, network=network, key=member_key)
-        return member, member, init_optimiser(optimiser, member), jnp.zeros(())
-
-    def step(state: Any, data: Batch, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
-        average, member, opt_state, done = state
+    def loss(member: Denoiser, data: Batch, key: PRNGKeyArray) -> tuple[Array, dict[str, Array]]:
         draw_key, noise_key = jax.random.split(key)
         batch = data.draw(config.batch_size, key=draw_key)
         keys = jax.random.split(noise_key, config.batch_size)
+        return jax.vmap(lambda row, k: member.loss(row, key=k))(batch, keys).mean(), {}
 
-        def total(member: Denoiser) -> Array:
-            return jax.vmap(lambda row, k: member.loss(row, key=k))(batch, keys).mean()
-
-        loss, gradient = eqx.filter_value_and_grad(total)(member)
-        member, opt_state = apply_gradient(optimiser, member, gradient, opt_state)
-        decay = jnp.minimum(config.average, (1.0 + done) / (10.0 + done))
-        blend = lambda old, new: (  # noqa: E731
-            decay * old + (1.0 - decay) * new if eqx.is_inexact_array(new) else new
-        )
-        average = jax.tree_util.tree_map(blend, average, member)
-        return (average, member, opt_state, done + 1.0), {"loss": loss}
-
-    result = train_loop(
-        over_members(step),
+    members, history = minimise(
+        loss,
         eqx.filter_vmap(make)(jax.random.split(init_key, config.members)),
-        Batch.of(train),
-        steps=config.steps,
+        train,
+        config,
         key=fit_key,
+        schedule="cosine",
+        members=True,
+        average=config.average,
         chunk=chunk,
-        saving=None if folder is None else Saving(folder, {**asdict(config), "data": train.checksum}),
+        folder=folder,
         callbacks=callbacks,
         label="diffusion model",
     )
-    return DiffusionModel(result.state[0]), result.history
+    return DiffusionModel(members), history

@@ -7,9 +7,10 @@ which a plain energy trained with InfoNCE cannot promise.
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -18,24 +19,37 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.data.normalize import Statistics
 from mcetm.dynamics.gaussian import Gaussian
+from mcetm.dynamics.manifold import Autoencoder
 from mcetm.dynamics.space import Space
-from mcetm.nn.mlp import MLP, Activation, NetworkFactory
+from mcetm.nn.mlp import MLP, Activation, NetworkFactory, as_mlp
 from mcetm.nn.scaling import InputScaling, frozen
 
 
-@runtime_checkable
-class Energy(Protocol):
-    """Anything that gives one transition an energy, and chains a scale to move at."""
+class Energy(eqx.Module):
+    """Anything that gives one transition an energy."""
 
+    anchor: Gaussian | None = eqx.field(default=None, kw_only=True)
+    """The Gaussian that it corrects; None for an energy that stands alone."""
+
+    @abc.abstractmethod
     def __call__(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
     ) -> Float[Array, ""]:
         """The energy of one transition."""
-        ...
 
-    def unit(self, obs: Float[Array, " obs"], action: Float[Array, " action"]) -> Float[Array, " obs"] | None:
-        """The size of a step near (s, a) in raw units, where the energy knows one."""
-        ...
+    @property
+    def mlp(self) -> MLP | None:
+        """The network along which chains move, if it is an MLP: kernels know no other."""
+        return None
+
+    def preconditioner(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"]
+    ) -> Float[Array, " obs"] | None:
+        """The size of a step near (s, a) in raw units, where the energy knows one.
+
+        It is the spread that an anchor expects: in units of it, every direction is equally steep.
+        """
+        return None if self.anchor is None else frozen(self.anchor).predict(obs, action)[1]
 
 
 class Conditional(eqx.Module):
@@ -50,8 +64,22 @@ class Conditional(eqx.Module):
         """The energy of the state that x stands for."""
         return self.energy(self.obs, self.action, self.space.decode(self.obs, x))
 
+    @property
+    def preconditioner(self) -> Float[Array, " obs"] | None:
+        """The energy's own, in the coordinates."""
+        size = self.energy.preconditioner(self.obs, self.action)
+        return None if size is None else size / self.space.scale.std
 
-class PlainEnergy(eqx.Module):
+    def code(self, autoencoder: Autoencoder, x: Float[Array, " obs"]) -> Float[Array, " latent"]:
+        """The code of the state that x stands for."""
+        return autoencoder.encode(self.space.decode(self.obs, x))
+
+    def decoded(self, autoencoder: Autoencoder, code: Float[Array, " latent"]) -> Float[Array, " obs"]:
+        """The coordinates of the state that a code stands for."""
+        return self.space.encode(self.obs, autoencoder.decode(code))
+
+
+class PlainEnergy(Energy):
     """E = network(s, a, x), where x are the coordinates of s' in `space`.
 
     With a trunk, E = network(trunk(s, a), x): whatever depends on (s, a) alone is worked out once for all the
@@ -96,19 +124,21 @@ class PlainEnergy(eqx.Module):
             pair = self.trunk.activate(self.trunk(pair))
         return self.network(jnp.concatenate([pair, self.space.encode(obs, next_obs)]))[0]
 
-    def unit(self, obs: Float[Array, " obs"], action: Float[Array, " action"]) -> None:
-        """No scale of its own: chains move in the units of their space."""
+    @property
+    def mlp(self) -> MLP | None:
+        """Its network, if it is none of a user's own."""
+        return as_mlp(self.network)
 
 
-class AnchoredEnergy(eqx.Module):
+class AnchoredEnergy(Energy):
     """E = −log N(s'; μ(s, a), σ(s, a)) + U(s, a, s', residual); U begins as zero, the anchor stays as it is.
 
     The residual (s' − μ)/σ enters U through arcsinh: linear near the prediction, logarithmic far from it, so
     that U sees both at one scale.
     """
 
-    anchor: Gaussian
-    correction: MLP
+    network: MLP
+    """U."""
 
     def __init__(
         self,
@@ -123,7 +153,7 @@ class AnchoredEnergy(eqx.Module):
         self.anchor = anchor
         network = MLP(3 * obs_dim + action_dim, 1, width=width, depth=depth, activation=activation, key=key)
         last = network.layers[-1]
-        self.correction = eqx.tree_at(
+        self.network = eqx.tree_at(
             lambda n: (n.layers[-1].weight, n.layers[-1].bias),
             network,
             (jnp.zeros_like(last.weight), jnp.zeros_like(last.bias)),
@@ -133,12 +163,13 @@ class AnchoredEnergy(eqx.Module):
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
     ) -> Float[Array, ""]:
         """The energy of one transition."""
-        anchor = frozen(self.anchor)
+        anchor = frozen(cast(Gaussian, self.anchor))
         mean, std = anchor.predict(obs, action)
         residual = jnp.arcsinh((next_obs - mean) / std)
         inputs = jnp.concatenate([anchor.inputs.triple(obs, action, next_obs), residual])
-        return anchor.energy(obs, action, next_obs) + self.correction(inputs)[0]
+        return anchor.energy(obs, action, next_obs) + self.network(inputs)[0]
 
-    def unit(self, obs: Float[Array, " obs"], action: Float[Array, " action"]) -> Float[Array, " obs"]:
-        """The spread that the anchor expects: in units of it, every direction is equally steep."""
-        return frozen(self.anchor).predict(obs, action)[1]
+    @property
+    def mlp(self) -> MLP | None:
+        """The network of U."""
+        return self.network

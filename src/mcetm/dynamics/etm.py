@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,14 +14,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
-from mcetm.dynamics.contrastive import energy_regulariser, gradient_penalty, info_nce, ranking_nce
+from mcetm.dynamics.contrastive import energy_regulariser, gradient_penalty
 from mcetm.dynamics.energy import AnchoredEnergy, Conditional, Energy, PlainEnergy
-from mcetm.dynamics.gaussian import (
-    Gaussian,
-    GaussianModel,
-)
+from mcetm.dynamics.gaussian import Gaussian, GaussianModel
 from mcetm.dynamics.inference import REFINE, EnergyTransitionModel, InferenceSettings
-from mcetm.dynamics.langevin import Energy as StateEnergy
 from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder
 from mcetm.dynamics.negatives import (
@@ -32,15 +28,16 @@ from mcetm.dynamics.negatives import (
     Row,
     other_rows,
 )
+from mcetm.dynamics.sampler import Backend, Sampler, sampler
 from mcetm.dynamics.space import Space, Variable
 from mcetm.errors import UserError
 from mcetm.nn.members import take_members
 from mcetm.nn.mlp import Activation, NetworkFactory
 from mcetm.nn.scaling import frozen
 from mcetm.settings import NonNegative, Positive, Rate, Switch, Weight, settings
-from mcetm.training import Callback, Saving, over_members, train_loop
+from mcetm.training import Callback, minimise
 from mcetm.training.batches import Batch
-from mcetm.training.optimise import Schedule, adam, apply_gradient, init_optimiser
+from mcetm.training.optimise import Schedule
 
 
 @settings
@@ -72,6 +69,9 @@ class EnergySettings:
     """Chains of manifold negatives in latent space."""
     ambient: Langevin = field(default_factory=lambda: Langevin(steps=20))
     """Chains of negatives in state space."""
+    backend: Backend = "plain"
+    """What runs the chains, in training and afterwards: `plain` anywhere, `fused` in one GPU kernel
+    where one serves (docs/kernels.md) and as `plain` where none does."""
     sigma: tuple[Weight, Weight] = (0.05, 0.3)
     """Least and largest noise on the codes that manifold negatives begin with."""
     sigma_law: Literal["uniform", "log-uniform"] = "uniform"
@@ -144,70 +144,62 @@ def fit_energy(
     check_network(config, network)
     statistics, space = Statistics.of(train), Space.of(train, config.variable)
     init_key, fit_key = jax.random.split(key)
-    optimiser = adam(config.learning_rate, config.schedule, config.steps)
+    run = sampler(config.backend)
 
-    def make(member_key: PRNGKeyArray, anchor: Any) -> Any:
+    def make(member_key: PRNGKeyArray, anchor: Any) -> Energy:
         sizes: dict[str, Any] = {
             "width": config.width,
             "depth": config.depth,
             "activation": config.activation,
         }
-        energy: Energy
         if config.kind == "anchored":
-            energy = AnchoredEnergy(anchor, key=member_key, **sizes)
-        else:
-            energy = PlainEnergy(
-                statistics, space, trunk=config.trunk, network=network, key=member_key, **sizes
-            )
-        return energy, init_optimiser(optimiser, energy)
+            return AnchoredEnergy(anchor, key=member_key, **sizes)
+        return PlainEnergy(statistics, space, trunk=config.trunk, network=network, key=member_key, **sizes)
 
     keys = jax.random.split(init_key, config.members)
     anchors = None if regressor is None else _anchors(regressor, config.members)
-    state = eqx.filter_vmap(make, in_axes=(0, eqx.if_array(0)))(keys, anchors)
 
-    def step(state: Any, data: Batch, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
-        energy, opt_state = state
+    def loss(energy: Energy, data: Batch, key: PRNGKeyArray) -> tuple[Array, dict[str, Array]]:
         draw_key, chain_key, others_key = jax.random.split(key, 3)
         batch = data.draw(config.batch_size, key=draw_key)
-        negatives = _negatives(config, space, autoencoder, energy, regressor)
+        # What proposes negatives is not learned through them.
+        negatives = _negatives(config, space, autoencoder, frozen(energy), regressor, run)
         keys = jax.random.split(chain_key, config.batch_size)
         positives = jax.vmap(space.encode)(batch.obs, batch.next_obs)
         pick = lambda i, k: other_rows(positives, i, config.others, key=k)  # noqa: E731
         others = jax.vmap(pick)(jnp.arange(len(batch)), jax.random.split(others_key, len(batch)))
-
-        def total(energy: Energy) -> tuple[Array, dict[str, Array]]:
-            one = lambda row, drawn, k: energy_loss(  # noqa: E731
-                energy, negatives, space, row, config, others=drawn, key=k
-            )
-            losses, metrics = jax.vmap(one)(batch, others, keys)
-            return losses.mean(), {name: values.mean() for name, values in metrics.items()}
-
-        (loss, metrics), gradient = eqx.filter_value_and_grad(total, has_aux=True)(energy)
-        energy, opt_state = apply_gradient(optimiser, energy, gradient, opt_state)
-        return (energy, opt_state), {"loss": loss, **metrics}
+        one = lambda row, drawn, k: energy_loss(  # noqa: E731
+            energy, negatives, space, row, config, others=drawn, key=k
+        )
+        losses, metrics = jax.vmap(one)(batch, others, keys)
+        return losses.mean(), {name: values.mean() for name, values in metrics.items()}
 
     if inference is None:
         inference = REFINE if config.kind == "anchored" else InferenceSettings()
         if config.kind == "plain" and regressor is None:
             inference = replace(inference, start="noise")
 
-    def assemble(state: Any) -> EnergyTransitionModel:
-        return EnergyTransitionModel(state[0], space, regressor, autoencoder, inference)
+    def assemble(members: Energy) -> EnergyTransitionModel:
+        return EnergyTransitionModel(
+            members, space, regressor, autoencoder, inference, backend=config.backend
+        )
 
-    result = train_loop(
-        over_members(step),
-        state,
-        Batch.of(train),
-        steps=config.steps,
+    members, history = minimise(
+        loss,
+        eqx.filter_vmap(make, in_axes=(0, eqx.if_array(0)))(keys, anchors),
+        train,
+        config,
         key=fit_key,
+        schedule=config.schedule,
+        members=True,
+        validate=None if validate is None else lambda members: validate(assemble(members)),
         chunk=chunk,
-        validate=None if validate is None else lambda state: validate(assemble(state)),
-        saving=None if folder is None else Saving(folder, {**asdict(config), "data": train.checksum}),
+        folder=folder,
+        callbacks=callbacks,
         label=f"{config.kind} energy, {config.negatives} negatives",
         watch=("loss", "accuracy"),
-        callbacks=callbacks,
     )
-    return assemble(result.state), result.history
+    return assemble(members), history
 
 
 def energy_loss(
@@ -222,28 +214,19 @@ def energy_loss(
 ) -> tuple[Float[Array, ""], dict[str, Array]]:
     """Loss of one transition: contrast, gradient penalty, regulariser."""
     at = lambda model: Conditional(model, space, row.obs, row.action)  # noqa: E731
-    unit = energy.unit(row.obs, row.action)
-    seen = Row(
-        row.obs,
-        row.action,
-        space.encode(row.obs, row.next_obs),
-        None if unit is None else unit / space.scale.std,
-    )
+    seen = Row(row.obs, row.action, space.encode(row.obs, row.next_obs))
     drawn = [] if others is None else [others]
     if config.count:
         # Chains run on a frozen copy: nothing is differentiated through them.
         drawn.append(negatives(at(frozen(energy)), seen, config.count, key=key))
     candidates = jax.lax.stop_gradient(jnp.concatenate([seen.positive[None], *drawn]))
     values = jax.vmap(at(energy))(candidates)
-    if isinstance(negatives, ProposalNegatives):
-        contrast = ranking_nce(values, negatives.log_density(seen, candidates))
-    else:
-        contrast = info_nce(values)
+    contrast = negatives.contrast(values, seen, candidates)
     loss = contrast + config.regulariser * energy_regulariser(values)
     accuracy = (values[0] < values[1:].min()).astype(jnp.float32)
     metrics = {"contrast": contrast, "accuracy": accuracy}
     if config.penalty:
-        norms = _slopes(at(energy), candidates, seen.unit)
+        norms = _slopes(at(energy), candidates)
         penalty = gradient_penalty(norms, config.margin, config.reduction)
         loss, metrics = (
             loss + config.penalty * penalty,
@@ -252,12 +235,10 @@ def energy_loss(
     return loss, metrics
 
 
-def _slopes(
-    energy: StateEnergy, candidates: Float[Array, "candidates dim"], unit: Float[Array, " dim"] | None
-) -> Float[Array, " candidates"]:
+def _slopes(energy: Conditional, candidates: Float[Array, "candidates dim"]) -> Float[Array, " candidates"]:
     """Gradient norms in the units that chains move in: in raw units an anchor's own slope is 1/σ."""
-    gradients = jax.vmap(jax.grad(energy))(candidates)
-    gradients = gradients if unit is None else gradients * unit
+    gradients, size = jax.vmap(jax.grad(energy))(candidates), energy.preconditioner
+    gradients = gradients if size is None else gradients * size
     # The tiny constant keeps the root differentiable where a gradient vanishes.
     return jnp.sqrt((gradients**2).sum(axis=-1) + 1e-12)
 
@@ -294,6 +275,7 @@ def _negatives(
     autoencoder: Autoencoder | None,
     energy: Energy,
     regressor: GaussianModel | None,
+    run: Sampler,
 ) -> Negatives:
     if config.negatives == "manifold":
         assert autoencoder is not None  # noqa: S101 (checked by the caller)
@@ -306,10 +288,11 @@ def _negatives(
             config.sigma_law,
             config.recovery,
             config.difference,
+            run,
         )
     if config.negatives == "proposal":
-        if isinstance(energy, AnchoredEnergy):
+        if energy.anchor is not None:
             return ProposalNegatives(energy.anchor, space)
         assert regressor is not None  # noqa: S101 (checked by the caller)
         return ProposalNegatives(take_members(regressor.members, regressor.elites[0]), space)
-    return NoiseNegatives(space, config.ambient, config.negatives)
+    return NoiseNegatives(space, config.ambient, config.negatives, run)

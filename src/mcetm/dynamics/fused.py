@@ -1,37 +1,30 @@
-"""The one place where models meet the fused sampler, with all rows at once.
+"""The backend `fused` of the sampler: where models meet the kernels, with all rows at once.
 
-`draw` does for one (s, a) what `EnergyTransitionModel.draw` does member by member and sample by sample.
-`ambient` and `latent` run the chains of an energy in training, which make its negatives. Under `vmap` rows
-and members are gathered, so that one kernel runs them all. Where no kernel serves (another device, another
-network), they say so, and the plain path runs.
+Under `vmap` rows and members are gathered, so that one kernel runs all the chains of a training step or of a
+rollout. Where no kernel serves (another device, another network), the plain sampler runs.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
-from mcetm.dynamics.energy import AnchoredEnergy, Conditional, PlainEnergy
+from mcetm.dynamics.energy import Conditional, Energy
 from mcetm.dynamics.kernel_chains import ambient_chains, latent_chains, moves, network_of, springs
-from mcetm.dynamics.langevin import Energy as StateEnergy
 from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder
+from mcetm.dynamics.sampler import Sampler, Spring
 from mcetm.kernels.chains import Anchor, Chains, Moves, Pull, Recovery
 from mcetm.kernels.hopper_plan import serves
 from mcetm.nn.mlp import MLP
-from mcetm.nn.scaling import frozen
 
-if TYPE_CHECKING:
-    from mcetm.dynamics.inference import EnergyTransitionModel
-
-Sampler = Callable[..., Float[Array, "members rows samples dim"]]
+Kernel = Callable[..., Float[Array, "members rows samples dim"]]
 
 
 def kernel(
@@ -41,13 +34,13 @@ def kernel(
     encoder: Sequence[int] = (),
     *,
     anchored: bool = False,
-) -> Sampler | None:
-    """The kernel that serves such a network on this machine, if there is one and it is asked for.
+) -> Kernel | None:
+    """The kernel that serves such a network on this machine, if there is one.
 
     `widths` are the energy's hidden layers, `dim` what chains move, `below` a decoder's hidden layers,
-    `encoder` those of a recovery term and its codes. `MCETM_FUSED=on` asks (docs/kernels.md).
+    `encoder` those of a recovery term and its codes.
     """
-    if os.environ.get("MCETM_FUSED") != "on" or jax.default_backend() != "gpu":
+    if jax.default_backend() != "gpu":
         return None
     device = jax.devices()[0]
     if not str(getattr(device, "compute_capability", "")).startswith("9."):
@@ -59,125 +52,74 @@ def kernel(
     return hopper.sample if serves(widths, dim, below, encoder, anchored=anchored) else None
 
 
-def sampler(model: EnergyTransitionModel) -> Sampler | None:
-    """The kernel that serves all stages of this model, if there is one and it is asked for."""
-    if not expressible(model):
-        return None
-    run = _ambient_kernel(model.members, model.space.box.low.shape[-1])
-    below = _below(model)
-    return run if run is None or below is None else _latent_kernel(model.members, below)
+class FusedSampler(Sampler):
+    """All chains in one kernel; those that no kernel serves as the plain sampler runs them."""
+
+    def ambient(
+        self,
+        langevin: Langevin,
+        energy: Conditional,
+        start: Float[Array, "samples dim"],
+        *,
+        noise: Float[Array, " samples"] | None = None,
+        recovery: tuple[Autoencoder, Spring] | None = None,
+        keys: Key[Array, " samples"],
+    ) -> Float[Array, "samples dim"]:
+        """Where chains of states end."""
+        member, encoder = energy.energy, None if recovery is None else recovery[0].encoder
+        run = _ambient_kernel(member, start.shape[-1], encoder)
+        if run is None:
+            return super().ambient(langevin, energy, start, noise=noise, recovery=recovery, keys=keys)
+        amount = _amounts(langevin, noise, len(start))
+        chains = ambient_chains(_alone(member), energy.space, energy.obs, energy.action, start[None], amount)
+        if recovery is not None:
+            autoencoder, spring = recovery
+            chains = replace(chains, recovery=springs(energy.space, energy.obs, autoencoder, *spring))
+        return _run(run, chains, moves(langevin), keys[0])[0]
+
+    def latent(
+        self,
+        langevin: Langevin,
+        energy: Conditional,
+        autoencoder: Autoencoder,
+        start: Float[Array, "samples latent"],
+        *,
+        noise: Float[Array, " samples"] | None = None,
+        pull: Spring | None = None,
+        offset: Float[Array, " dim"] | None = None,
+        keys: Key[Array, " samples"],
+    ) -> Float[Array, "samples latent"]:
+        """Where chains of codes end."""
+        member = energy.energy
+        run = _latent_kernel(member, autoencoder)
+        if run is None:
+            options: dict[str, Any] = {"noise": noise, "pull": pull, "offset": offset, "keys": keys}
+            return super().latent(langevin, energy, autoencoder, start, **options)
+        amount = _amounts(langevin, noise, len(start))
+        shift = None if offset is None else offset * energy.space.scale.std
+        alone: Any = _alone(member)
+        chains = latent_chains(alone, autoencoder, energy.obs, energy.action, start[None], amount, shift)
+        if pull is not None:
+            chains = replace(chains, pull=Pull(pull.centre[None, None], pull.stiffness[None, None]))
+        return _run(run, chains, moves(langevin), keys[0])[0]
 
 
-def expressible(model: EnergyTransitionModel) -> bool:
-    """Whether this model's chains are those of a network that `kernels.chains` knows."""
-    below = _below(model)
-    return _in_states(model.members) and (below is None or _in_codes(model.members, below))
+FUSED = FusedSampler()
 
 
-def ambient(
-    langevin: Langevin,
-    energy: StateEnergy,
-    start: Float[Array, "samples dim"],
-    *,
-    unit: Float[Array, " dim"] | None,
-    recovery: tuple[Autoencoder, Float[Array, "samples latent"], Float[Array, " samples"]] | None = None,
-    key: PRNGKeyArray,
-) -> Float[Array, "samples dim"] | None:
-    """Where chains in the box of the energy's space end; None where no kernel serves.
-
-    `recovery` is an autoencoder and, for each chain, a code and how strongly the state's own is drawn to it.
-    """
-    if not isinstance(energy, Conditional):
-        return None
-    run = _ambient_kernel(energy.energy, start.shape[-1], recovery and recovery[0].encoder)
-    if run is None:
-        return None
-    noise = jnp.full(len(start), langevin.noise)
-    chains = ambient_chains(
-        _alone(energy.energy), energy.space, energy.obs, energy.action, start[None], noise
-    )
-    chains = replace(
-        chains,
-        unit=None if unit is None else unit[None, None],
-        recovery=recovery and springs(energy.space, energy.obs, *recovery),
-    )
-    return _run(run, chains, moves(langevin), key)[0]
+def expressible(energy: Energy, autoencoder: Autoencoder | None = None) -> bool:
+    """Whether these chains, of states or of the codes of an autoencoder, are ones that kernels know."""
+    known = energy.mlp is not None and energy.mlp.activation != "gelu"
+    if autoencoder is None:
+        return known
+    return known and energy.anchor is None and autoencoder.decoder.activation != "gelu"
 
 
-def latent(
-    langevin: Langevin,
-    energy: StateEnergy,
-    autoencoder: Autoencoder,
-    start: Float[Array, "samples latent"],
-    pull: tuple[Float[Array, "samples latent"], Float[Array, " samples"]],
-    offset: Float[Array, " dim"],
-    *,
-    key: PRNGKeyArray,
-) -> Float[Array, "samples latent"] | None:
-    """Where chains of codes end that are pulled; None where no kernel serves.
-
-    `offset` is what is added to a decoded state, in the coordinates of the energy's space.
-    """
-    if not isinstance(energy, Conditional):
-        return None
-    run = _latent_kernel(energy.energy, autoencoder)
-    if run is None:
-        return None
-    member, noise = _alone(energy.energy), jnp.full(len(start), langevin.noise)
-    shift = offset * energy.space.scale.std
-    chains = latent_chains(member, autoencoder, energy.obs, energy.action, start[None], noise, shift)
-    centre, stiffness = pull
-    chains = replace(chains, pull=Pull(centre[None, None], stiffness[None, None]))
-    return _run(run, chains, moves(langevin), key)[0]
-
-
-def draw(
-    model: EnergyTransitionModel,
-    obs: Float[Array, " obs"],
-    action: Float[Array, " action"],
-    noise: Float[Array, " samples"],
-    keys: Key[Array, "members samples"],
-    run: Sampler,
-) -> tuple[Float[Array, "members samples obs"], Float[Array, "members samples"]]:
-    """Next states of one row, a key each, and the energies they end at; `noise` is a factor per sample."""
-    config, space = model.config, model.space
-    members: Any = frozen(model.members)
-    over_members = lambda f, *axes: eqx.filter_vmap(f, in_axes=(eqx.if_array(0), *axes))  # noqa: E731
-
-    def starts(member: Any, keys: Key[Array, " samples"]) -> Array:
-        one = lambda k, n: model._start(member, obs, action, n, key=jax.random.split(k, 3)[0])  # noqa: E731
-        return jax.vmap(one)(keys, noise)
-
-    def energies(member: Any, x: Float[Array, "samples obs"]) -> Array:
-        return jax.vmap(lambda x: member(obs, action, space.decode(obs, x)))(x)
-
-    x = start = over_members(starts, 0)(members, keys)
-    latent_key, ambient_key = jax.random.split(jax.random.fold_in(keys[0, 0], 1))
-    if model.autoencoder is not None and config.latent is not None:
-        autoencoder = frozen(model.autoencoder)
-        each = lambda f: jax.vmap(jax.vmap(f))  # noqa: E731
-        decode = each(lambda z: space.box.clip(space.encode(obs, autoencoder.decode(z))))
-        z = each(lambda x: autoencoder.encode(space.decode(obs, x)))(x)
-        if config.start == "noise":
-            z = jax.random.normal(jax.random.fold_in(latent_key, 1), z.shape)
-            start = decode(z)
-        chains = latent_chains(members, autoencoder, obs, action, z, noise * config.latent.noise)
-        x = decode(_run(run, chains, moves(config.latent), latent_key))
-    chains = ambient_chains(members, space, obs, action, x, noise * config.ambient.noise)
-    x = _run(run, chains, moves(config.ambient), ambient_key)
-    energy = over_members(energies, 0)(members, x)
-    if config.accept_only_lower:
-        before = over_members(energies, 0)(members, start)
-        x = jnp.where((energy <= before)[..., None], x, start)
-        energy = jnp.minimum(energy, before)
-    return jax.vmap(jax.vmap(lambda x: space.decode(obs, x)))(x), energy
-
-
-def _run(run: Sampler, chains: Chains, how: Moves, key: PRNGKeyArray) -> Float[Array, "members samples dim"]:
+def _run(run: Kernel, chains: Chains, how: Moves, key: PRNGKeyArray) -> Float[Array, "members samples dim"]:
     """Run the chains of one row; under `vmap`, of all rows and of all networks together."""
     anchor, recovery = chains.anchor, chains.recovery
     rows = (
-        (chains.start, chains.context, chains.unit, chains.pull),
+        (chains.start, chains.context, chains.preconditioner, chains.pull),
         anchor and (anchor.mean, anchor.spread),
         recovery and (recovery.context, recovery.centre, recovery.stiffness),
     )
@@ -190,7 +132,7 @@ def _run(run: Sampler, chains: Chains, how: Moves, key: PRNGKeyArray) -> Float[A
 
     @jax.custom_batching.custom_vmap
     def together(rows: Any, network: Any, alike: Any, key: Array) -> Array:
-        (start, context, unit, pull), gaussian, held = rows
+        (start, context, preconditioner, pull), gaussian, held = rows
         (weights, biases, last), residual, encoder = network
         noise, box = alike
         whole = replace(
@@ -201,7 +143,7 @@ def _run(run: Sampler, chains: Chains, how: Moves, key: PRNGKeyArray) -> Float[A
             last=last,
             context=context,
             noise=noise,
-            unit=unit,
+            preconditioner=preconditioner,
             box=box,
             pull=pull,
             anchor=None if gaussian is None else Anchor(residual, *gaussian),
@@ -243,37 +185,23 @@ def _run(run: Sampler, chains: Chains, how: Moves, key: PRNGKeyArray) -> Float[A
     return jax.lax.stop_gradient(together(*arrays))[:, 0]
 
 
-def _in_states(energy: Any) -> bool:
-    """Whether chains of states under this energy can be written as `Chains`."""
-    if not isinstance(energy, (PlainEnergy, AnchoredEnergy)):
-        return False
-    network: Any = energy.correction if isinstance(energy, AnchoredEnergy) else energy.network
-    return type(network) is MLP and network.activation != "gelu"  # a user's own network is any function
-
-
-def _in_codes(energy: Any, autoencoder: Autoencoder) -> bool:
-    """Whether chains of codes can."""
-    return isinstance(energy, PlainEnergy) and _in_states(energy) and autoencoder.decoder.activation != "gelu"
-
-
-def _ambient_kernel(energy: Any, dim: int, encoder: MLP | None = None) -> Sampler | None:
-    if not _in_states(energy) or (encoder is not None and encoder.activation == "gelu"):
+def _ambient_kernel(energy: Energy, dim: int, encoder: MLP | None) -> Kernel | None:
+    if not expressible(energy) or (encoder is not None and encoder.activation == "gelu"):
         return None
     above = () if encoder is None else [layer.bias.shape[-1] for layer in encoder.layers]
-    anchored = isinstance(energy, AnchoredEnergy)
-    return kernel(_widths(network_of(energy)), dim, encoder=above, anchored=anchored)
+    return kernel(_widths(network_of(energy)), dim, encoder=above, anchored=energy.anchor is not None)
 
 
-def _latent_kernel(energy: Any, autoencoder: Autoencoder) -> Sampler | None:
-    if not _in_codes(energy, autoencoder):
+def _latent_kernel(energy: Energy, autoencoder: Autoencoder) -> Kernel | None:
+    if not expressible(energy, autoencoder):
         return None
     dim = autoencoder.code_scale.mean.shape[-1]
     return kernel(_widths(network_of(energy)), dim, _widths(autoencoder.decoder))
 
 
-def _below(model: EnergyTransitionModel) -> Autoencoder | None:
-    """Whose decoder lies below the energies in this model's latent stage."""
-    return None if model.config.latent is None else model.autoencoder
+def _amounts(langevin: Langevin, noise: Float[Array, " samples"] | None, count: int) -> Array:
+    """The factor on the noise of each chain."""
+    return jnp.full(count, langevin.noise) if noise is None else noise
 
 
 def _alone(energy: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The Gaussian ensemble: the negative every energy model must beat, made as strong as we can.
+"""The Gaussian ensemble: the baseline that every energy model must beat, made as strong as we can.
 
 Each member predicts mean and spread of the change s' − s. The negative log-likelihood is weighted by the
 detached spread to the power 2β (β-NLL, Seitzer et al., 2022): β = 0 is the plain likelihood, which
@@ -8,7 +8,6 @@ lets noisy dimensions starve the others; β = 1 weighs errors like plain regress
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
@@ -35,9 +34,9 @@ from mcetm.nn.members import member_keys, take_members
 from mcetm.nn.mlp import MLP, Activation, NetworkFactory
 from mcetm.nn.scaling import InputScaling, Scaling
 from mcetm.settings import Positive, Rate, Share, Switch, Weight, settings
-from mcetm.training import Callback, EarlyStopping, Saving, over_members, train_loop
+from mcetm.training import Callback, EarlyStopping, minimise
 from mcetm.training.batches import Batch
-from mcetm.training.optimise import Schedule, adam, apply_gradient, init_optimiser
+from mcetm.training.optimise import Schedule
 
 
 @settings
@@ -298,47 +297,40 @@ def fit_gaussian(
         raise UserError("Weight decay is set layer by layer, which a network of your own does not have.")
     statistics = Statistics.of(train)
     init_key, resample_key, fit_key = jax.random.split(key, 3)
-    optimiser = adam(config.learning_rate, config.schedule, config.steps)
-
-    def make(member_key: PRNGKeyArray) -> Any:
-        member = Gaussian(config, statistics, network=network, key=member_key)
-        return member, init_optimiser(optimiser, member)
-
-    state = eqx.filter_vmap(make)(jax.random.split(init_key, config.members))
+    make = lambda member_key: Gaussian(config, statistics, network=network, key=member_key)  # noqa: E731
+    rows = None
     if config.bootstrap:
         rows = jax.random.randint(resample_key, (config.members, len(train)), 0, len(train))
-        state = (*state, rows)
-    data, held = Batch.of(train), Batch.of(holdout)
+    held = Batch.of(holdout)
 
-    def step(state: Any, data: Batch, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
-        member, opt_state, *rest = state
-        rows = jax.random.randint(key, (config.batch_size,), 0, len(data))
-        batch = data.take(rest[0][rows] if rest else rows)
-        (loss, error), gradient = eqx.filter_value_and_grad(_mean_loss, has_aux=True)(member, batch, config)
-        member, opt_state = apply_gradient(optimiser, member, gradient, opt_state)
-        return (member, opt_state, *rest), {"loss": loss, "error": error}
+    def loss(member: Gaussian, data: Any, key: PRNGKeyArray) -> tuple[Array, dict[str, Array]]:
+        log, resample = data if config.bootstrap else (data, None)
+        drawn = jax.random.randint(key, (config.batch_size,), 0, len(log))
+        batch = log.take(drawn if resample is None else resample[drawn])
+        value, error = _mean_loss(member, batch, config)
+        return value, {"error": error}
 
     @eqx.filter_jit
-    def validate(state: Any) -> dict[str, Array]:
-        errors = eqx.filter_vmap(_squared_error, in_axes=(eqx.if_array(0), None))(state[0], held)
-        return {"score": errors}
+    def validate(members: Gaussian) -> dict[str, Array]:
+        return {"score": eqx.filter_vmap(_squared_error, in_axes=(eqx.if_array(0), None))(members, held)}
 
-    saving = None if folder is None else Saving(folder, {**asdict(config), "data": train.checksum})
-    result = train_loop(
-        over_members(step),
-        state,
-        data,
-        steps=config.steps,
+    members, history = minimise(
+        loss,
+        eqx.filter_vmap(make)(jax.random.split(init_key, config.members)),
+        train,
+        config,
         key=fit_key,
-        chunk=config.validate_every,
+        schedule=config.schedule,
+        members=True,
+        own=rows,
         validate=validate,
         early_stopping=config.early_stopping,
-        saving=saving,
+        chunk=config.validate_every,
+        folder=folder,
         callbacks=callbacks,
         label="Gaussian ensemble",
     )
-    score = validate(result.state)["score"]
-    return GaussianModel(result.state[0], jnp.argsort(score)[: config.elites]), result.history
+    return GaussianModel(members, jnp.argsort(validate(members)["score"])[: config.elites]), history
 
 
 def _mean_loss(member: Gaussian, batch: Batch, config: GaussianEnsemble) -> tuple[Array, Array]:

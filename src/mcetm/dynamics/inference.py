@@ -15,12 +15,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 from pydantic import Field
 
-from mcetm.dynamics import fused
-from mcetm.dynamics.energy import AnchoredEnergy, Energy
+from mcetm.dynamics.energy import Conditional, Energy
 from mcetm.dynamics.gaussian import GaussianModel
 from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder
 from mcetm.dynamics.model import EnergyModel, Samples, batched
+from mcetm.dynamics.sampler import PLAIN, Backend, Sampler, sampler
 from mcetm.dynamics.space import Space
 from mcetm.dynamics.support import Support, expected_errors, pinned
 from mcetm.errors import UserError
@@ -67,10 +67,11 @@ class EnergyTransitionModel(EnergyModel):
     config: InferenceSettings = eqx.field(static=True, default_factory=InferenceSettings)
     support: Support | None = None
     """Sets the level of all energies of an (s, a): high where it is unlike the log or members disagree."""
+    backend: Backend = eqx.field(static=True, default="plain")
+    """What runs the chains of samples."""
 
     def __check_init__(self) -> None:
-        anchored = isinstance(self.members, AnchoredEnergy)
-        if self.config.start == "regressor" and self.regressor is None and not anchored:
+        if self.config.start == "regressor" and self.regressor is None and self.members.anchor is None:
             raise UserError("Chains that start at a regressor's prediction need one; or start from noise.")
 
     @property
@@ -99,27 +100,14 @@ class EnergyTransitionModel(EnergyModel):
         factors = jnp.array(
             [self.config.noise_factors[j % len(self.config.noise_factors)] for j in range(count)]
         )
-        run = fused.sampler(self)
-        if run is None:
-            states, energies = self._chains(obs, action, factors, keys)
-        else:
-            states, energies = fused.draw(self, obs, action, factors, keys, run)
-        return Samples(states, energies + self._offset(obs, action)[:, None])
-
-    def _chains(
-        self,
-        obs: Array,
-        action: Array,
-        factors: Float[Array, " samples"],
-        keys: Key[Array, "members samples"],
-    ) -> tuple[Float[Array, "members samples obs"], Float[Array, "members samples"]]:
-        """One chain for each key, and the energies they end at."""
+        run = sampler(self.backend)
 
         def of_member(member: Energy, keys: Key[Array, " samples"]) -> tuple[Array, Array]:
-            draw = lambda k, factor: self._draw(member, obs, action, factor, key=k)  # noqa: E731
-            return jax.vmap(draw)(keys, factors)
+            return self._chains(member, obs, action, factors, keys, run)
 
-        return eqx.filter_vmap(of_member, in_axes=(eqx.if_array(0), 0))(frozen(self.members), keys)
+        in_axes = (eqx.if_array(0), 0)
+        states, energies = eqx.filter_vmap(of_member, in_axes=in_axes)(frozen(self.members), keys)
+        return Samples(states, energies + self._offset(obs, action)[:, None])
 
     def sample(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
@@ -171,7 +159,7 @@ class EnergyTransitionModel(EnergyModel):
         Of anchored energies: exp(E/D) at the anchors' means, without the support, which knows odd pairs and
         not sizes. The level of other energies is no error's; theirs is exp(E/D) where E is least.
         """
-        if isinstance(self.members, AnchoredEnergy):
+        if self.members.anchor is not None:
             return jnp.exp(jnp.log(expected_errors(frozen(self.members), obs, action)).mean())
         return jnp.exp(self.minimum(obs, action, key=key).mean() / obs.shape[0])
 
@@ -209,8 +197,8 @@ class EnergyTransitionModel(EnergyModel):
         """
         members = frozen(self.members)
         drawn, settled = self.draw(obs, action, count, key=key), self._settle(obs, action, key=key)[0]
-        units = eqx.filter_vmap(lambda member: member.unit(obs, action))(members)
-        weights = jnp.ones_like(settled) if units is None else units**-2
+        sizes = eqx.filter_vmap(lambda member: member.preconditioner(obs, action))(members)
+        weights = jnp.ones_like(settled) if sizes is None else sizes**-2
         middle = (weights * settled).sum(axis=0) / weights.sum(axis=0)
         candidates = jnp.concatenate([drawn.next_obs.reshape(-1, *obs.shape), settled, middle[None]])
         joint = lambda s: eqx.filter_vmap(lambda member: member(obs, action, s))(members).mean()  # noqa: E731
@@ -219,35 +207,39 @@ class EnergyTransitionModel(EnergyModel):
     def _draw(
         self, member: Energy, obs: Array, action: Array, noise: Array, *, key: PRNGKeyArray
     ) -> tuple[Float[Array, " obs"], Float[Array, ""]]:
-        """One chain through both stages; its end, and the energy there."""
-        start_key, latent_key, ambient_key = jax.random.split(key, 3)
-        at = lambda x: member(obs, action, self.space.decode(obs, x))  # noqa: E731
-        x = start = self._start(member, obs, action, noise, key=start_key)
-        if self.autoencoder is not None and self.config.latent is not None:
+        """One chain; its end, and the energy there. There is nothing to fuse."""
+        states, energies = self._chains(member, obs, action, noise[None], key[None], PLAIN)
+        return states[0], energies[0]
+
+    def _chains(
+        self,
+        member: Energy,
+        obs: Array,
+        action: Array,
+        noise: Float[Array, " samples"],
+        keys: Key[Array, " samples"],
+        run: Sampler,
+    ) -> tuple[Float[Array, "samples obs"], Float[Array, " samples"]]:
+        """Chains of one member through both stages; where they end, and the energies there."""
+        start_keys, latent_keys, ambient_keys = jax.vmap(lambda k: jax.random.split(k, 3), out_axes=1)(keys)
+        at, config, clip = Conditional(member, self.space, obs, action), self.config, self.space.box.clip
+        x = start = jax.vmap(lambda n, k: self._start(member, obs, action, n, key=k))(noise, start_keys)
+        if self.autoencoder is not None and config.latent is not None:
             autoencoder = frozen(self.autoencoder)
-            decode = lambda z: self.space.encode(obs, autoencoder.decode(z))  # noqa: E731
-            z = autoencoder.encode(self.space.decode(obs, x))
-            if self.config.start == "noise":
-                z = jax.random.normal(start_key, z.shape)
-                start = self.space.box.clip(decode(z))
-            latent = self.config.latent
-            z = latent(lambda z: at(decode(z)), z, noise=noise * latent.noise, key=latent_key)
-            x = self.space.box.clip(decode(z))
-        unit = member.unit(obs, action)
-        ambient = self.config.ambient
-        x = ambient(
-            at,
-            x,
-            box=self.space.box,
-            unit=None if unit is None else unit / self.space.scale.std,
-            noise=noise * ambient.noise,
-            key=ambient_key,
-        )
-        energy = at(x)
-        if self.config.accept_only_lower:
-            before = at(start)
-            x, energy = jnp.where(energy <= before, x, start), jnp.minimum(energy, before)
-        return self.space.decode(obs, x), energy
+            z = jax.vmap(lambda x: at.code(autoencoder, x))(x)
+            if config.start == "noise":
+                z = jax.vmap(lambda k: jax.random.normal(k, z.shape[1:]))(start_keys)
+                start = jax.vmap(lambda z: clip(at.decoded(autoencoder, z)))(z)
+            amount = noise * config.latent.noise
+            z = run.latent(config.latent, at, autoencoder, z, noise=amount, keys=latent_keys)
+            x = jax.vmap(lambda z: clip(at.decoded(autoencoder, z)))(z)
+        x = run.ambient(config.ambient, at, x, noise=noise * config.ambient.noise, keys=ambient_keys)
+        energies = jax.vmap(at)(x)
+        if config.accept_only_lower:
+            before = jax.vmap(at)(start)
+            x = jnp.where((energies <= before)[:, None], x, start)
+            energies = jnp.minimum(energies, before)
+        return jax.vmap(lambda x: self.space.decode(obs, x))(x), energies
 
     def _start(
         self, member: Energy, obs: Array, action: Array, noise: Array, *, key: PRNGKeyArray
@@ -260,7 +252,7 @@ class EnergyTransitionModel(EnergyModel):
             return box.clip(jax.random.normal(key, obs.shape))
         if self.config.start == "uniform":
             return jax.random.uniform(key, obs.shape, minval=box.low, maxval=box.high)
-        if isinstance(member, AnchoredEnergy):
+        if member.anchor is not None:
             mean, std = member.anchor.predict(obs, action)
             sampled = mean + std * jax.random.normal(key, mean.shape)
         else:

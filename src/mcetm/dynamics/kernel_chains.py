@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mcetm.dynamics.energy import AnchoredEnergy, PlainEnergy
+from mcetm.dynamics.energy import Energy, PlainEnergy
 from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder
 from mcetm.dynamics.space import Space
@@ -28,7 +28,7 @@ def moves(langevin: Langevin) -> Moves:
 
 
 def ambient_chains(
-    members: PlainEnergy | AnchoredEnergy,
+    members: Energy,
     space: Space,
     obs: Float[Array, " obs"],
     action: Float[Array, " action"],
@@ -37,12 +37,12 @@ def ambient_chains(
 ) -> Chains:
     """Chains in the coordinates of `space`, one row."""
     network = network_of(members)
-    dim, anchor, unit = obs.shape[-1], None, None
+    dim, anchor, preconditioner = obs.shape[-1], None, None
 
     def entering(member: Any) -> tuple[Array, Array, Array | None]:
         """Of the first layer: the weights of x, of the residual, and what (s, a) and x = 0 bring to it."""
         first = network_of(member).layers[0]
-        if isinstance(member, AnchoredEnergy):
+        if member.anchor is not None:
             before, target = member.anchor.inputs.pair(obs, action), member.anchor.inputs.obs
             origin = target.normalize(space.decode(obs, jnp.zeros_like(obs)))
         else:
@@ -50,15 +50,15 @@ def ambient_chains(
             origin = member.space.encode(obs, space.decode(obs, jnp.zeros_like(obs)))
         weight = first.weight[:, len(before) : len(before) + dim]
         context = first.weight[:, : len(before)] @ before + first.bias + weight @ origin
-        rest = first.weight[:, len(before) + dim :] if isinstance(member, AnchoredEnergy) else None
+        rest = None if member.anchor is None else first.weight[:, len(before) + dim :]
         return weight * (space.scale.std / target.std), context, rest
 
     weight, context, rest = eqx.filter_vmap(entering)(members)
-    if isinstance(members, AnchoredEnergy):
+    if members.anchor is not None:
         assert rest is not None  # noqa: S101 (it is there for these energies)
         mean, std = eqx.filter_vmap(lambda anchor: anchor.predict(obs, action))(members.anchor)
-        unit = (std / space.scale.std)[:, None]
-        anchor = Anchor(rest, jax.vmap(lambda s: space.encode(obs, s))(mean)[:, None], unit)
+        preconditioner = (std / space.scale.std)[:, None]
+        anchor = Anchor(rest, jax.vmap(lambda s: space.encode(obs, s))(mean)[:, None], preconditioner)
     hidden = network.layers[1:-1]
     return Chains(
         start[:, None],
@@ -67,7 +67,7 @@ def ambient_chains(
         network.layers[-1].weight[:, 0],
         context[:, None],
         noise,
-        unit,
+        preconditioner,
         (space.box.low, space.box.high),
         anchor,
         (network.activation,) * (len(network.layers) - 1),
@@ -155,9 +155,10 @@ def springs(
     )
 
 
-def network_of(energy: Any) -> MLP:
+def network_of(energy: Energy) -> MLP:
     """The network along which chains move."""
-    return energy.correction if isinstance(energy, AnchoredEnergy) else energy.network
+    assert energy.mlp is not None  # noqa: S101 (asked of energies that a kernel serves)
+    return energy.mlp
 
 
 def _before(energy: PlainEnergy, obs: Array, action: Array) -> Float[Array, " inputs"]:

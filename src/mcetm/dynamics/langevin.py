@@ -74,7 +74,7 @@ class Langevin:
         *,
         box: Box | None = None,
         pull: tuple[Float[Array, " dim"], Float[Array, ""]] | None = None,
-        unit: Float[Array, " dim"] | None = None,
+        preconditioner: Float[Array, " dim"] | None = None,
         noise: Float[Array, ""] | float | None = None,
         key: PRNGKeyArray,
     ) -> Float[Array, " dim"]:
@@ -82,10 +82,10 @@ class Langevin:
 
         `pull = (centre, stiffness)` adds stiffness/2 · ‖x − centre‖² to the energy. It is integrated
         implicitly, so that chains stay bounded however stiff it is: an explicit step diverges once
-        ε · stiffness exceeds 2. `unit` preconditions: the chain runs in x / unit, so that steps, noise and
+        ε · stiffness exceeds 2. With a `preconditioner` p the chain runs in x / p: steps, noise and
         clips are in these units. `noise` overrides the sampler's own factor.
         """
-        scale = jnp.ones_like(start) if unit is None else jax.lax.stop_gradient(unit)
+        scale = jnp.ones_like(start) if preconditioner is None else jax.lax.stop_gradient(preconditioner)
         gradient = jax.grad(energy)
         amount = self.noise if noise is None else noise
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.data.normalize import Normalizer, Statistics
@@ -17,9 +16,8 @@ from mcetm.data.transitions import Transitions
 from mcetm.nn.mlp import MLP
 from mcetm.nn.scaling import Scaling
 from mcetm.settings import Positive, Rate, settings
-from mcetm.training import Saving, train_loop
+from mcetm.training import minimise
 from mcetm.training.batches import Batch
-from mcetm.training.optimise import apply_gradient, init_optimiser
 
 
 @settings
@@ -99,33 +97,18 @@ def fit_autoencoder(
     """Train on the next states of a log, then standardise the codes."""
     config = config or AutoencoderSettings()
     init_key, fit_key = jax.random.split(key)
-    optimiser = optax.adam(optax.cosine_decay_schedule(config.learning_rate, config.steps))
     model = Autoencoder(config, Scaling.of(Statistics.of(train).obs), key=init_key)
-    states = Batch.of(train).next_obs
 
-    def loss(model: Autoencoder, batch: Array) -> Array:
-        return (jax.vmap(model.residual)(batch) ** 2).mean()
+    def loss(model: Autoencoder, data: Batch, key: PRNGKeyArray) -> tuple[Array, dict[str, Array]]:
+        batch = data.draw(config.batch_size, key=key)
+        return (jax.vmap(model.residual)(batch.next_obs) ** 2).mean(), {}
 
-    def step(state: Any, data: Array, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
-        model, opt_state = state
-        batch = data[jax.random.randint(key, (config.batch_size,), 0, len(data))]
-        value, gradient = eqx.filter_value_and_grad(loss)(model, batch)
-        model, opt_state = apply_gradient(optimiser, model, gradient, opt_state)
-        return (model, opt_state), {"loss": value}
-
-    result = train_loop(
-        step,
-        (model, init_optimiser(optimiser, model)),
-        states,
-        steps=config.steps,
-        key=fit_key,
-        saving=None if folder is None else Saving(folder, {**asdict(config), "data": train.checksum}),
-        label="autoencoder",
+    model, history = minimise(
+        loss, model, train, config, key=fit_key, schedule="cosine", folder=folder, label="autoencoder"
     )
-    model = result.state[0]
-    codes = jax.vmap(model.encode)(states)
+    codes = jax.vmap(model.encode)(jnp.asarray(train.next_obs))
     model = eqx.tree_at(lambda m: m.code_scale, model, Scaling.of(Normalizer.of(jax.device_get(codes))))
-    return model, result.history
+    return model, history
 
 
 def reconstruction(model: Autoencoder, transitions: Transitions) -> Reconstruction:

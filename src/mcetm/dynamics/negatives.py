@@ -1,56 +1,63 @@
 """Where an energy's negatives come from: noise, the manifold around the truth, a known proposal, other rows.
 
 Everything here lives in the coordinates x of a `Space`; `energy(x)` is E of one (s, a) at the state that x
-stands for. Where it is the `Conditional` of a network that a kernel serves, the kernel runs the chains.
+stands for. A `Sampler` runs the chains.
 """
 
 from __future__ import annotations
 
-from typing import Literal, Protocol, runtime_checkable
+import abc
+from typing import Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from mcetm.dynamics import fused
+from mcetm.dynamics.contrastive import info_nce, ranking_nce
+from mcetm.dynamics.energy import Conditional
 from mcetm.dynamics.gaussian import Gaussian
-from mcetm.dynamics.langevin import Energy as StateEnergy
 from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder
+from mcetm.dynamics.sampler import PLAIN, Sampler, Spring
 from mcetm.dynamics.space import Space
 from mcetm.nn.scaling import frozen
 
 
 class Row(eqx.Module):
-    """One transition as the negatives see it: (s, a) in raw units, the truth and the chains' unit in x."""
+    """One transition as the negatives see it: (s, a) in raw units, the truth in x."""
 
     obs: Float[Array, " dim"]
     action: Float[Array, " action"]
     positive: Float[Array, " dim"]
-    unit: Float[Array, " dim"] | None = None
 
 
-@runtime_checkable
-class Negatives(Protocol):
-    """Anything that proposes negatives of a truth."""
+class Negatives(eqx.Module):
+    """Anything that proposes negatives of a truth, and says how the truth is told from them."""
 
+    @abc.abstractmethod
     def __call__(
-        self, energy: StateEnergy, row: Row, count: int, *, key: PRNGKeyArray
+        self, energy: Conditional, row: Row, count: int, *, key: PRNGKeyArray
     ) -> Float[Array, "count dim"]:
         """`count` negatives."""
-        ...
+
+    def contrast(
+        self, energies: Float[Array, " candidates"], row: Row, candidates: Float[Array, "candidates dim"]
+    ) -> Float[Array, ""]:
+        """The loss of one transition, whose truth is candidate 0."""
+        return info_nce(energies)
 
 
-class NoiseNegatives(eqx.Module):
+class NoiseNegatives(Negatives):
     """Standard ETM: chains that start from noise and go down the energy."""
 
     space: Space
-    sampler: Langevin = eqx.field(static=True)
+    ambient: Langevin = eqx.field(static=True)
     start: Literal["uniform", "gaussian"] = eqx.field(static=True, default="uniform")
+    sampler: Sampler = eqx.field(static=True, default=PLAIN)
 
     def __call__(
-        self, energy: StateEnergy, row: Row, count: int, *, key: PRNGKeyArray
+        self, energy: Conditional, row: Row, count: int, *, key: PRNGKeyArray
     ) -> Float[Array, "count dim"]:
         """`count` negatives, wherever the truth lies."""
         start_key, chain_key = jax.random.split(key)
@@ -59,14 +66,11 @@ class NoiseNegatives(eqx.Module):
             starts = jax.random.uniform(start_key, shape, minval=box.low, maxval=box.high)
         else:
             starts = jax.vmap(box.clip)(jax.random.normal(start_key, shape))
-        ends = fused.ambient(self.sampler, energy, starts, unit=row.unit, key=chain_key)
-        if ends is not None:
-            return ends
-        run = lambda x, k: self.sampler(energy, x, box=box, unit=row.unit, key=k)  # noqa: E731
-        return jax.vmap(run)(starts, jax.random.split(chain_key, count))
+        keys = jax.random.split(chain_key, count)
+        return self.sampler.ambient(self.ambient, energy, starts, keys=keys)
 
 
-class ManifoldNegatives(eqx.Module):
+class ManifoldNegatives(Negatives):
     """Manifold projection-diffusion, Algorithm 1 of the paper.
 
     z̃ = f_e(s') + σ ε; then a latent chain from z̃ under H̃(z) = E(f_d(z)) + w/(2σ²) ‖z − z̃‖²; then an ambient
@@ -87,15 +91,15 @@ class ManifoldNegatives(eqx.Module):
     recovery: float = eqx.field(static=True, default=1.0)
     """w, the weight of the recovery term."""
     difference: bool = eqx.field(static=True, default=False)
+    sampler: Sampler = eqx.field(static=True, default=PLAIN)
 
     def __call__(
-        self, energy: StateEnergy, row: Row, count: int, *, key: PRNGKeyArray
+        self, energy: Conditional, row: Row, count: int, *, key: PRNGKeyArray
     ) -> Float[Array, "count dim"]:
         """`count` negatives of the truth, each with a perturbation of its own."""
         autoencoder = frozen(self.autoencoder)
-        encode = lambda x: autoencoder.encode(self.space.decode(row.obs, x))  # noqa: E731
-        decode = lambda z: self.space.encode(row.obs, autoencoder.decode(z))  # noqa: E731
-        code = encode(row.positive)
+        decode = lambda z: energy.decoded(autoencoder, z)  # noqa: E731
+        code = energy.code(autoencoder, row.positive)
         offset = row.positive - decode(code) if self.difference else jnp.zeros_like(row.positive)
 
         keys = jax.vmap(lambda k: jax.random.split(k, 4))(jax.random.split(key, count))
@@ -103,38 +107,13 @@ class ManifoldNegatives(eqx.Module):
         sigma = jax.vmap(self._draw_sigma)(sigma_keys)
         noise = jax.vmap(lambda k: jax.random.normal(k, code.shape))(noise_keys)
         perturbed = code + sigma[:, None] * noise
-        stiffness = self.recovery / sigma**2
-
-        def latent(perturbed: Array, stiffness: Array, key: PRNGKeyArray) -> Float[Array, " latent"]:
-            on_manifold = lambda z: energy(decode(z) + offset)  # noqa: E731
-            return self.latent(on_manifold, perturbed, pull=(perturbed, stiffness), key=key)
-
-        def ambient(x: Array, perturbed: Array, stiffness: Array, key: PRNGKeyArray) -> Float[Array, " dim"]:
-            # In state space the recovery term is not quadratic; the sampler's clips and box bound it.
-            return self.ambient(
-                lambda x: energy(x) + 0.5 * stiffness * ((encode(x) - perturbed) ** 2).sum(),
-                x,
-                box=self.space.box,
-                unit=row.unit,
-                key=key,
-            )
-
-        pull = (perturbed, stiffness)
-        z = fused.latent(self.latent, energy, autoencoder, perturbed, pull, offset, key=latent_keys[0])
-        if z is None:
-            z = jax.vmap(latent)(perturbed, stiffness, latent_keys)
-        x = jax.vmap(lambda z: self.space.box.clip(decode(z) + offset))(z)
-        ends = fused.ambient(
-            self.ambient,
-            energy,
-            x,
-            unit=row.unit,
-            recovery=(autoencoder, perturbed, stiffness) if self.recovery else None,
-            key=ambient_keys[0],
+        spring = Spring(perturbed, self.recovery / sigma**2)
+        z = self.sampler.latent(
+            self.latent, energy, autoencoder, perturbed, pull=spring, offset=offset, keys=latent_keys
         )
-        if ends is not None:
-            return ends
-        return jax.vmap(ambient)(x, perturbed, stiffness, ambient_keys)
+        x = jax.vmap(lambda z: self.space.box.clip(decode(z) + offset))(z)
+        recovery = (autoencoder, spring) if self.recovery else None
+        return self.sampler.ambient(self.ambient, energy, x, recovery=recovery, keys=ambient_keys)
 
     def _draw_sigma(self, key: PRNGKeyArray) -> Float[Array, ""]:
         low, high = jnp.asarray(self.sigma)
@@ -143,7 +122,7 @@ class ManifoldNegatives(eqx.Module):
         return jnp.exp(jax.random.uniform(key, minval=jnp.log(low), maxval=jnp.log(high)))
 
 
-class ProposalNegatives(eqx.Module):
+class ProposalNegatives(Negatives):
     """Draws from a known density: a trained Gaussian, widened by several factors at once.
 
     Its log-density is what ranking NCE needs to learn the true energy rather than its ratio to the proposal.
@@ -154,13 +133,19 @@ class ProposalNegatives(eqx.Module):
     widths: tuple[float, ...] = eqx.field(static=True, default=(1.0, 2.0, 4.0, 8.0))
 
     def __call__(
-        self, energy: StateEnergy, row: Row, count: int, *, key: PRNGKeyArray
+        self, energy: Conditional, row: Row, count: int, *, key: PRNGKeyArray
     ) -> Float[Array, "count dim"]:
         """`count` draws, each of a width chosen at random."""
         mean, std = self.mean_and_std(row)
         width_key, noise_key = jax.random.split(key)
         widths = jax.random.choice(width_key, jnp.array(self.widths), (count, 1))
         return mean + widths * std * jax.random.normal(noise_key, (count, row.positive.shape[0]))
+
+    def contrast(
+        self, energies: Float[Array, " candidates"], row: Row, candidates: Float[Array, "candidates dim"]
+    ) -> Float[Array, ""]:
+        """Ranking NCE, which knows the density that candidates were drawn with."""
+        return ranking_nce(energies, self.log_density(row, candidates))
 
     def log_density(
         self, row: Row, candidates: Float[Array, "candidates dim"]

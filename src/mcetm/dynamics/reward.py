@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,9 +17,8 @@ from mcetm.data.transitions import Transitions
 from mcetm.nn.mlp import MLP, Activation
 from mcetm.nn.scaling import InputScaling, Scaling
 from mcetm.settings import Positive, Rate, settings
-from mcetm.training import EarlyStopping, Saving, train_loop
+from mcetm.training import EarlyStopping, minimise
 from mcetm.training.batches import Batch
-from mcetm.training.optimise import apply_gradient, init_optimiser
 
 
 @settings
@@ -124,37 +122,24 @@ def _fit(
     identity = Scaling(jnp.zeros(1), jnp.ones(1))
     output = Scaling.of(statistics.reward) if target == "reward" else identity
     head = Head(network, InputScaling.of(statistics.obs, statistics.action), output)
-    optimiser = optax.adam(config.learning_rate)
+    held = Batch.of(holdout)
 
-    def loss(head: Head, batch: Batch) -> Array:
+    def error(head: Head, batch: Batch) -> Array:
         predicted = jax.vmap(head)(batch.obs, batch.action, batch.next_obs)
         if target == "reward":
             # In units of the rewards' own spread, so that the learning rate suits every task.
             return (((predicted - batch.reward) / head.output_scale.std) ** 2).mean()
         return optax.sigmoid_binary_cross_entropy(predicted, batch.terminated.astype(jnp.float32)).mean()
 
-    def step(state: Any, data: Batch, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
-        head, opt_state = state
-        value, gradient = eqx.filter_value_and_grad(loss)(head, data.draw(config.batch_size, key=key))
-        head, opt_state = apply_gradient(optimiser, head, gradient, opt_state)
-        return (head, opt_state), {"loss": value}
-
-    held = Batch.of(holdout)
-
-    @eqx.filter_jit
-    def validate(state: Any) -> dict[str, Array]:
-        return {"score": loss(state[0], held)}
-
-    setting = {**asdict(config), "target": target, "data": train.checksum}
-    result = train_loop(
-        step,
-        (head, init_optimiser(optimiser, head)),
-        Batch.of(train),
-        steps=config.steps,
+    return minimise(
+        lambda head, data, key: (error(head, data.draw(config.batch_size, key=key)), {}),
+        head,
+        train,
+        config,
         key=fit_key,
-        validate=validate,
+        validate=eqx.filter_jit(lambda head: {"score": error(head, held)}),
         early_stopping=EarlyStopping(patience=config.patience),
-        saving=None if folder is None else Saving(folder, setting),
+        folder=folder,
+        depends_on={"target": target},
         label=f"{target} model",
     )
-    return result.state[0], result.history

@@ -10,7 +10,6 @@ answers the first, the energy with all of c the second.
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +21,13 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
-from mcetm.dynamics.energy import AnchoredEnergy, Energy
+from mcetm.dynamics.energy import Energy
 from mcetm.nn.members import member_count
 from mcetm.nn.mlp import MLP, Activation
 from mcetm.nn.scaling import InputScaling
 from mcetm.settings import Positive, Rate, Weight, settings
-from mcetm.training import EarlyStopping, Saving, train_loop
+from mcetm.training import EarlyStopping, minimise
 from mcetm.training.batches import Batch
-from mcetm.training.optimise import adam, apply_gradient, init_optimiser
 
 
 @settings
@@ -79,7 +77,7 @@ class Support(eqx.Module):
 
 
 def expected_errors(
-    members: AnchoredEnergy, obs: Float[Array, " obs"], action: Float[Array, " action"]
+    members: Energy, obs: Float[Array, " obs"], action: Float[Array, " action"]
 ) -> Float[Array, " members"]:
     """ε: the error to expect of each member's prediction.
 
@@ -96,18 +94,19 @@ def pinned(
 
     Ranking has left U a level of its own, which goes.
     """
-    if not isinstance(members, AnchoredEnergy):
+    if members.anchor is None:
         return jnp.zeros(member_count(members))
     expected, energies = _at_means(members, obs, action)
     return obs.shape[0] * jnp.log(expected) - energies
 
 
 def _at_means(
-    members: AnchoredEnergy, obs: Array, action: Array
+    members: Energy, obs: Array, action: Array
 ) -> tuple[Float[Array, " members"], Float[Array, " members"]]:
     """ε, and the energy at the anchor's mean."""
 
-    def at_mean(member: AnchoredEnergy) -> tuple[Array, Array, Array]:
+    def at_mean(member: Energy) -> tuple[Array, Array, Array]:
+        assert member.anchor is not None  # noqa: S101 (asked of anchored energies alone)
         mean, std = member.anchor.predict(obs, action)
         unit = member.anchor.change_scale.std
         return mean / unit, std / unit, member(obs, action, mean)
@@ -146,38 +145,28 @@ def fit_support(
     network = MLP(train.obs_dim + train.action_dim, 1, key=init_key, **sizes)
     inputs = InputScaling.of(statistics.obs, statistics.action)
     support = Support(network, inputs, config.weight, config.most)
-    optimiser = adam(config.learning_rate, "cosine", config.steps)
+    held = Batch.of(holdout)
 
-    def loss(support: Support, batch: Batch, key: PRNGKeyArray) -> Array:
+    def error(support: Support, batch: Batch, key: PRNGKeyArray) -> Array:
         pairs = jax.vmap(support.inputs.pair)(batch.obs, batch.action)
         keys = jax.random.split(key, len(pairs))
         negatives = jax.vmap(lambda pair, k: moved(pair, train.obs_dim, config, key=k))(pairs, keys)
         odds = jax.vmap(support.log_odds)
         return jax.nn.softplus(odds(pairs)).mean() + jax.nn.softplus(-odds(negatives)).mean()
 
-    def step(state: Any, data: Batch, *, key: PRNGKeyArray) -> tuple[Any, dict[str, Array]]:
-        support, opt_state = state
+    def loss(support: Support, data: Batch, key: PRNGKeyArray) -> tuple[Array, dict[str, Array]]:
         draw_key, move_key = jax.random.split(key)
-        batch = data.draw(config.batch_size, key=draw_key)
-        value, gradient = eqx.filter_value_and_grad(loss)(support, batch, move_key)
-        support, opt_state = apply_gradient(optimiser, support, gradient, opt_state)
-        return (support, opt_state), {"loss": value}
+        return error(support, data.draw(config.batch_size, key=draw_key), move_key), {}
 
-    held = Batch.of(holdout)
-
-    @eqx.filter_jit
-    def validate(state: Any) -> dict[str, Array]:
-        return {"score": loss(state[0], held, check_key)}
-
-    result = train_loop(
-        step,
-        (support, init_optimiser(optimiser, support)),
-        Batch.of(train),
-        steps=config.steps,
+    return minimise(
+        loss,
+        support,
+        train,
+        config,
         key=fit_key,
-        validate=validate,
+        schedule="cosine",
+        validate=eqx.filter_jit(lambda support: {"score": error(support, held, check_key)}),
         early_stopping=EarlyStopping(patience=config.patience),
-        saving=None if folder is None else Saving(folder, {**asdict(config), "data": train.checksum}),
+        folder=folder,
         label="support of the log",
     )
-    return result.state[0], result.history

@@ -71,7 +71,7 @@ class Chains(eqx.Module):
     context: Float[Array, "members rows _"]
     noise: Float[Array, " samples"]
     """Factor on the noise of each sample."""
-    unit: Float[Array, "members rows dim"] | None
+    preconditioner: Float[Array, "members rows dim"] | None
     """Steps, noise and clips are in these units."""
     box: tuple[Float[Array, " dim"], Float[Array, " dim"]] | None
     anchor: Anchor | None
@@ -103,7 +103,11 @@ class Moves:
 def sample(chains: Chains, moves: Moves, *, key: PRNGKeyArray) -> Float[Array, "members rows samples dim"]:
     """The last points of all chains: the reference that the fused samplers are held against."""
     members, rows, _, dim = chains.start.shape
-    unit = jnp.ones((members, rows, dim), chains.start.dtype) if chains.unit is None else chains.unit
+    preconditioner = (
+        jnp.ones((members, rows, dim), chains.start.dtype)
+        if chains.preconditioner is None
+        else chains.preconditioner
+    )
     anchor, recovery = chains.anchor, chains.recovery
     of_chain = recovery and (recovery.centre, recovery.stiffness)
     of_row = (chains.context, anchor and (anchor.mean, anchor.spread), recovery and recovery.context)
@@ -141,18 +145,20 @@ def sample(chains: Chains, moves: Moves, *, key: PRNGKeyArray) -> Float[Array, "
 
     def move(x: Array, inputs: tuple[Array, Array]) -> tuple[Array, None]:
         (of_gradient, of_noise), step_key = inputs
-        g = unit[:, :, None] * gradient(x, of_chain, of_row, of_member)
+        g = preconditioner[:, :, None] * gradient(x, of_chain, of_row, of_member)
         w = jax.random.normal(step_key, x.shape, x.dtype)
         if moves.gradient_clip is not None:
             g = jnp.clip(g, -moves.gradient_clip, moves.gradient_clip)
         delta = of_gradient * g + of_noise * chains.noise[:, None] * w
         if chains.pull is not None:
             # Backward Euler, as in `mcetm.dynamics.langevin`: the gradient's factor is minus the drift.
-            strength = -of_gradient * chains.pull.stiffness[..., None] * unit[:, :, None]
-            delta = (delta + strength * (chains.pull.centre - x)) / (1.0 + strength * unit[:, :, None])
+            strength = -of_gradient * chains.pull.stiffness[..., None] * preconditioner[:, :, None]
+            delta = (delta + strength * (chains.pull.centre - x)) / (
+                1.0 + strength * preconditioner[:, :, None]
+            )
         if moves.move_clip is not None:
             delta = jnp.clip(delta, -moves.move_clip, moves.move_clip)
-        x = x + unit[:, :, None] * delta
+        x = x + preconditioner[:, :, None] * delta
         return (x if chains.box is None else jnp.clip(x, *chains.box)), None
 
     factors = jnp.asarray(moves.factors(), chains.start.dtype)

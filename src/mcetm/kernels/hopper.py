@@ -51,8 +51,10 @@ def sample(
     recovery = chains.recovery
     inputs: dict[str, Any] = {
         "start": per_sample(chains.start),
-        # Where unit is 0, nothing ever moves: this holds the columns that only fill up.
-        "unit": per_row(jnp.ones((members, rows, dim)) if chains.unit is None else chains.unit),
+        # Where preconditioner is 0, nothing ever moves: this holds the columns that only fill up.
+        "preconditioner": per_row(
+            jnp.ones((members, rows, dim)) if chains.preconditioner is None else chains.preconditioner
+        ),
         "noise": _to(jnp.tile(chains.noise, rows), 0, tiles * ROWS * GROUPS),
         "context": per_row(chains.context),
         # One array: of two, a program would have to keep two addresses. `Worker.alike` knows the order.

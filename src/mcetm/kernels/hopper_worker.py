@@ -50,20 +50,22 @@ class Worker:
         moved = []
         for i, w in enumerate(self.noise(step)):
             at = pl.ds(i * CHUNK, CHUNK)
-            unit = self.mine("unit", at)
+            preconditioner = self.mine("preconditioner", at)
             # Beyond float16's range on the way down, a gradient is not a number: the chain waits.
-            g = unit * jnp.where(gradient[i] == gradient[i], gradient[i], 0.0)
+            g = preconditioner * jnp.where(gradient[i] == gradient[i], gradient[i], 0.0)
             if moves.gradient_clip is not None:
                 g = _clip(g, moves.gradient_clip)
             delta = of_gradient * g + of_noise * (amount * w)
             if self.program.pulled:
-                # Without a division by the unit, which is 0 where columns only fill up.
+                # Without a division by the preconditioner, which is 0 where columns only fill up.
                 stiffness = self.each(self.refs["stiffness"].at[self.member, self.rows])
-                strength = of_gradient * (stiffness * unit)  # below 0
-                delta = (delta - strength * (self.mine("centre", at) - x[i])) / (1.0 - strength * unit)
+                strength = of_gradient * (stiffness * preconditioner)  # below 0
+                delta = (delta - strength * (self.mine("centre", at) - x[i])) / (
+                    1.0 - strength * preconditioner
+                )
             if moves.move_clip is not None:
                 delta = _clip(delta, moves.move_clip)
-            to = x[i] + unit * delta
+            to = x[i] + preconditioner * delta
             if self.program.boxed:
                 to = jnp.maximum(to, self.alike("low", i))
                 to = jnp.minimum(to, self.alike("high", i))

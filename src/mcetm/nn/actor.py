@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.nn.mlp import MLP, Initialisation
+from mcetm.nn.mlp import MLP, Initialisation, NetworkFactory
 from mcetm.nn.scaling import Scaling
 
 LOG_STD_RANGE = (-5.0, 2.0)
@@ -20,7 +23,7 @@ class Actor(eqx.Module):
     the same whatever the bounds are.
     """
 
-    network: MLP
+    network: Callable[[Array], Array]
     obs_scale: Scaling
     action_scale: Scaling
     """Centre and half the width of the action bounds."""
@@ -34,16 +37,11 @@ class Actor(eqx.Module):
         width: int = 256,
         depth: int = 2,
         initialisation: Initialisation = "uniform",
+        network: NetworkFactory | None = None,
         key: PRNGKeyArray,
     ) -> None:
-        self.network = MLP(
-            obs_scale.mean.shape[-1],
-            2 * low.shape[0],
-            width=width,
-            depth=depth,
-            initialisation=initialisation,
-            key=key,
-        )
+        make = network or partial(MLP, width=width, depth=depth, initialisation=initialisation)
+        self.network = make(obs_scale.mean.shape[-1], 2 * low.shape[0], key=key)
         self.obs_scale = obs_scale
         self.action_scale = Scaling(0.5 * (high + low), 0.5 * (high - low))
 

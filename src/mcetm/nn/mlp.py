@@ -98,3 +98,8 @@ class MLP(eqx.Module):
     def activate(self, x: Float[Array, " width"]) -> Float[Array, " width"]:
         """The activation alone."""
         return _ACTIVATIONS[self.activation](x)
+
+
+def as_mlp(network: Any) -> MLP | None:
+    """The network as an MLP; None for one of a user's own, of whose layers nothing is known."""
+    return network if type(network) is MLP else None

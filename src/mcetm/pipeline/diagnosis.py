@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from mcetm.agents.acting import acting
 from mcetm.agents.algorithm import ModelBased
 from mcetm.agents.fit import Agent
 from mcetm.agents.learner import Learner
-from mcetm.agents.policy import numpy_policy
 from mcetm.agents.rollout import Experience
 from mcetm.agents.targets import candidate_values, spread_penalty
 from mcetm.data.transitions import Transitions
@@ -42,7 +42,7 @@ def diagnose(agent: Agent, task: Task, holdout: Transitions, *, episodes: int) -
     found: dict[str, list[float]] = {}
     with Pool() as pool:
         visited = run_episodes(
-            task, [numpy_policy(learner.actor) for learner in each], episodes=episodes, seed=11, pool=pool
+            task, [acting(learner.actor) for learner in each], episodes=episodes, seed=11, pool=pool
         )
     for learner, world, rows in zip(each, worlds, visited, strict=True):
         settled, returns = _settled(rows, learner.config.discount)

@@ -67,18 +67,19 @@ def fit(
     - `folder`: where metrics and checkpoints are kept. A training that was stopped goes on from there, bit
       for bit. None writes nothing.
     - `callbacks`: each gets the metrics between chunks of steps, and ends the training by returning True.
-    - `network`: makes the networks of a model, `network(inputs, outputs, key=key)`, instead of its own MLPs.
+    - `network`: makes the networks, `network(inputs, outputs, key=key)`, instead of our MLPs: a model's
+      members, or actor and critics. It is not written down: to read a folder again, give it again.
 
     **Returns:** the trained model, or an `Agent` with a policy for each seed.
     """
     where = None if folder is None else Path(folder)
     if settings.trains_agents:
-        if network is not None:
-            raise UserError("A policy is written down as a plain network, so it takes no other (network=).")
         numbers = range(seed, seed + (1 if seeds is None else seeds))
         if not numbers:
             raise UserError(f"At least one agent is trained, not {seeds} (seeds=).")
-        return settings.fit(train, world=world, seeds=numbers, folder=where, callbacks=callbacks)
+        return settings.fit(
+            train, world=world, seeds=numbers, folder=where, callbacks=callbacks, network=network
+        )
     if seeds is not None or world is not None:
         raise UserError("A model is trained once and in no world; seeds= and world= are for agents.")
     if holdout is None:

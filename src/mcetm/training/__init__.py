@@ -13,6 +13,7 @@ from mcetm.training.loop import (
     train_loop,
 )
 from mcetm.training.metrics import Metrics, MetricsFile
+from mcetm.training.minimise import minimise
 from mcetm.training.optimise import init_optimiser
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Saving",
     "init_optimiser",
     "load_checkpoint",
+    "minimise",
     "over_members",
     "save_checkpoint",
     "train_loop",

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import jax
 
-from mcetm.dynamics import STANDARD, fit_energy
+from mcetm.dynamics import STANDARD, EnergySettings, fit_energy
 from mcetm.pipeline import make_config
-from mcetm_experiments.bench.backends import backends, using
+from mcetm_experiments.bench.backends import LABELS, backends
 from mcetm_experiments.bench.clock import from_history
 from mcetm_experiments.bench.eager import Eager, why_no_torch
 from mcetm_experiments.bench.sheet import Measured, Sheet
@@ -53,14 +53,13 @@ def _measure(sheet: Sheet, models: ModelsConfig, members: int, *, eager: bool) -
 
     for backend in backends(models):
 
-        def measure(backend: str = backend) -> Measured:
+        def measure(config: EnergySettings = replace(config, backend=backend)) -> Measured:  # noqa: B008
             below = autoencoder(models, log) if manifold else None
-            with using(backend):
-                _, history = fit_energy(log, config, autoencoder=below, key=jax.random.key(0), chunk=chunk)
+            _, history = fit_energy(log, config, autoencoder=below, key=jax.random.key(0), chunk=chunk)
             chunks, compilation = from_history(history)
             return Measured(chunks.each(chunk), compilation, figures(chunks.median / chunk))
 
-        sheet.row(work, backend, measure)
+        sheet.row(work, LABELS[backend], measure)
     if eager:
 
         def reference() -> Measured:

@@ -13,8 +13,9 @@ import numpy as np
 from mcetm import UserError
 from mcetm.agents import AgentState, ModelBased, OnSAC, Stage, buffer_gigabytes, make_stage
 from mcetm.data import Transitions
+from mcetm.dynamics import Backend
 from mcetm.pipeline import TrainConfig, algorithm_names, make_config
-from mcetm_experiments.bench.backends import PLAIN, backends, using
+from mcetm_experiments.bench.backends import LABELS, backends
 from mcetm_experiments.bench.clock import Spread, from_history
 from mcetm_experiments.bench.eager import Eager, EagerSAC, why_no_torch
 from mcetm_experiments.bench.sheet import Measured, Sheet
@@ -63,13 +64,12 @@ def run_policy(sheet: Sheet, algos: Sequence[str] = (), seeds: Sequence[int] = (
         config = _settings(algo, sheet.full, refined=refined)
         work = f"{_label(algo, config)}, {count} seed{'s' * (count > 1)}"
         energetic = config.algorithm.model_based and config.model.has_energy
-        for backend in backends(ModelsConfig.of(config)) if energetic else [PLAIN]:
-
-            def measure(a: str = algo, n: int = count, r: bool = refined, backend: str = backend) -> Measured:
-                with using(backend):
-                    return _ours(log, a, n, full=sheet.full, refined=r)
-
-            sheet.row(work, backend, measure)
+        choices: list[Backend] = backends(ModelsConfig.of(config)) if energetic else ["plain"]
+        for backend in choices:
+            chosen_too: dict[str, Any] = {"full": sheet.full, "refined": refined, "backend": backend}
+            sheet.row(
+                work, LABELS[backend], lambda a=algo, n=count, more=chosen_too: _ours(log, a, n, **more)
+            )
         if missing is None and count == 1 and algo in ("sac", "mcetm") and not refined:
             sheet.row(work, Eager.NAME, lambda a=algo, c=config: _eager(a, c, full=sheet.full))
     shown = _settings("mcetm", sheet.full, refined=False)
@@ -117,10 +117,18 @@ def _label(algo: str, config: TrainConfig) -> str:
 
 
 def prepare(
-    log: Transitions, algo: str, *, seeds: int, full: bool, refined: bool = False
+    log: Transitions,
+    algo: str,
+    *,
+    seeds: int,
+    full: bool,
+    refined: bool = False,
+    backend: Backend = "plain",
 ) -> tuple[Stage, AgentState]:
     """An algorithm's stage, and fresh agents."""
     config = _settings(algo, full, refined=refined)
+    if backend != "plain":
+        config = replace(config, model=replace(config.model, backend=backend))
     around = world(config, log) if config.algorithm.model_based else None
     bounds = (-jnp.ones(ACTION), jnp.ones(ACTION))
     stage = make_stage(config.algorithm, log, around, bounds)
@@ -129,8 +137,8 @@ def prepare(
     return stage, eqx.filter_jit(stage.agents)(jnp.arange(seeds, dtype=jnp.int32))
 
 
-def _ours(log: Transitions, algo: str, seeds: int, *, full: bool, refined: bool) -> Measured:
-    stage, agents = prepare(log, algo, seeds=seeds, full=full, refined=refined)
+def _ours(log: Transitions, algo: str, seeds: int, *, full: bool, **more: Any) -> Measured:
+    stage, agents = prepare(log, algo, seeds=seeds, full=full, **more)
     chunk, imagines = stage.chunk, stage.between is not None
     gigabytes = {"GB imagined": buffer_gigabytes(agents)} if imagines else {}
     done = stage.train(agents, steps=_CHUNKS * chunk, label=f"{stage.algorithm.label}, {seeds} seeds")

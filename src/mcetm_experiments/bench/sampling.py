@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from mcetm.dynamics import Samples, TransitionModel
+from mcetm.dynamics import Backend, EnergyTransitionModel, Samples, TransitionModel
 from mcetm.pipeline import make_config
-from mcetm_experiments.bench.backends import FUSED, PLAIN, backends, using
+from mcetm_experiments.bench.backends import LABELS, backends
 from mcetm_experiments.bench.ceiling import matrix_ceiling
 from mcetm_experiments.bench.clock import clock, compile_for
 from mcetm_experiments.bench.eager import Eager, why_no_torch
@@ -32,15 +33,14 @@ def draw_samples(model: TransitionModel, obs: Array, action: Array, *, key: PRNG
     return jax.lax.map(draw, (obs, action, keys), batch_size=min(len(obs), _PARALLEL))
 
 
-def _as(backend: str) -> Callable[..., Samples]:
-    def draw(*arguments: Any, **options: Any) -> Samples:
-        with using(backend):
-            return draw_samples(*arguments, **options)
+def _as(backend: Backend) -> Callable[..., Samples]:
+    def draw(model: EnergyTransitionModel, *arguments: Any, **options: Any) -> Samples:
+        return draw_samples(replace(model, backend=backend), *arguments, **options)
 
     return draw
 
 
-IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {PLAIN: _as(PLAIN), FUSED: _as(FUSED)}
+IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {label: _as(backend) for backend, label in LABELS.items()}
 """How to draw N next states of every member for every state, with the signature of `draw_samples`: each
 becomes a row, the fused sampler where it serves."""
 
@@ -62,8 +62,9 @@ def run_sampling(sheet: Sheet) -> None:
             share = {} if ceiling is None else {"share of the ceiling": rate * flop / ceiling}
             return {"next states/s": rate, **share}
 
-        for backend, draw in IMPLEMENTATIONS.items():
-            if backend == FUSED and FUSED not in backends(config):
+        missing_here = {LABELS["fused"]} if "fused" not in backends(config) else set()
+        for label, draw in IMPLEMENTATIONS.items():
+            if label in missing_here:
                 continue
 
             def measure(states: int = states, draw: Callable[..., Any] = draw) -> Measured:
@@ -74,7 +75,7 @@ def run_sampling(sheet: Sheet) -> None:
                 memory = {} if made.gigabytes is None else {"GB": made.gigabytes}
                 return Measured(seconds, made.seconds, {**figures(seconds.median), **memory})
 
-            sheet.row(work, backend, measure)
+            sheet.row(work, label, measure)
         if missing is None:
 
             def reference(states: int = states) -> Measured:

@@ -86,7 +86,7 @@ def _energies(config: ModelsConfig, log: Transitions) -> EnergyTransitionModel:
         )(keys)
     inference = config.inference or (REFINE if energy.kind == "anchored" else InferenceSettings())
     manifold = autoencoder(config, log) if energy.negatives == "manifold" else None
-    return EnergyTransitionModel(members, space, regressor, manifold, inference)
+    return EnergyTransitionModel(members, space, regressor, manifold, inference, backend=energy.backend)
 
 
 def world(config: TrainConfig, log: Transitions) -> World:

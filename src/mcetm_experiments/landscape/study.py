@@ -23,6 +23,7 @@ from mcetm.dynamics import (
     PAPER_EMPO,
     REFINE,
     STANDARD,
+    Conditional,
     Energy,
     EnergyModel,
     EnergySettings,
@@ -214,12 +215,10 @@ def drift(
     """Mean distance from the curve after each piece of long chains, which begin at the ground truth."""
 
     def of_member(member: Energy, obs: Array, action: Array, ground_truth: Array, key: PRNGKeyArray) -> Array:
-        at = lambda x: member(obs, action, model.space.decode(obs, x))  # noqa: E731
-        unit = member.unit(obs, action)
-        unit = None if unit is None else unit / model.space.scale.std
+        at = Conditional(member, model.space, obs, action)
 
         def piece(x: Array, key: PRNGKeyArray) -> tuple[Array, Array]:
-            x = config.chain(at, x, box=model.space.box, unit=unit, key=key)
+            x = config.chain(at, x, box=model.space.box, preconditioner=at.preconditioner, key=key)
             return x, model.space.decode(obs, x)
 
         return jax.lax.scan(

@@ -1,7 +1,6 @@
 """What a benchmark writes down: figures that follow from times, and rows that failed beside the others."""
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -78,13 +77,12 @@ def test_results_hold_the_machine_and_every_implementation(
 
 
 def test_the_fused_sampler_is_a_row_where_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str | None, str]] = []
+    asked: list[tuple[str, str]] = []
 
     def fit_energy(log: Any, config: EnergySettings, **_: Any) -> tuple[None, list[dict[str, float]]]:
-        asked.append((os.environ.get("MCETM_FUSED"), config.negatives))
+        asked.append((config.backend, config.negatives))
         return None, [{"seconds": 1.0}] * 3
 
-    monkeypatch.delenv("MCETM_FUSED", raising=False)
     monkeypatch.setattr(energies, "fit_energy", fit_energy)
     monkeypatch.setattr(energies, "why_no_torch", lambda: "PyTorch is not installed.")
     here, there = Sheet("small", 1000.0), Sheet("small", 1000.0)
@@ -94,9 +92,8 @@ def test_the_fused_sampler_is_a_row_where_it_serves(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(fused, "kernel", lambda *_: chains.sample)
     energies.run_energies(there)
     assert [row.failure for row in there.rows] == [None] * 6
-    manifold, standard = ([(choice, kind) for choice in ("off", "on")] for kind in ("manifold", "uniform"))
-    assert asked == manifold + standard + manifold
-    assert "MCETM_FUSED" not in os.environ
+    kinds = ("manifold", "uniform", "manifold")
+    assert asked == [(backend, kind) for kind in kinds for backend in ("plain", "fused")]
 
 
 def test_updates_of_all_seeds_count(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,10 +126,10 @@ def test_all_algorithms_imagine_as_much(full: bool, batch: int, every: int) -> N
 
 
 def test_an_algorithm_with_energies_is_measured_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str | None] = []
+    asked: list[str] = []
 
-    def ours(*_: Any, **__: Any) -> Measured:
-        asked.append(os.environ.get("MCETM_FUSED"))
+    def ours(*_: Any, backend: str, **__: Any) -> Measured:
+        asked.append(backend)
         return Measured(Spread(1.0, 1.0, 1.0, 1), None, {})
 
     monkeypatch.setattr(policy, "_ours", ours)
@@ -145,7 +142,7 @@ def test_an_algorithm_with_energies_is_measured_both_ways(monkeypatch: pytest.Mo
         ("MC-ETM, K = 10, 1 seed", "plain JAX"),
         ("MC-ETM, K = 10, 1 seed", "fused sampler"),
     ]
-    assert asked == ["off", "off", "on"]
+    assert asked == ["plain", "plain", "fused"]
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_scores_are_what_they_are_called(log: Transitions, subject: Subject) -> 
     drawn = subject.energy.samples(obs, action, 3, key=jax.random.split(key, 5)[0])
     margin = np.asarray(drawn.energy).min(axis=1) - [1.0, 2.0]
     # Untrained corrections are 0: the least energy of a member is that of its anchor's mean.
-    stds = np.asarray(eqx.filter_vmap(lambda m: m.unit(obs, action))(subject.energy.members))
+    stds = np.asarray(eqx.filter_vmap(lambda m: m.preconditioner(obs, action))(subject.energy.members))
     least = np.log(np.sqrt(2 * np.pi) * stds / np.asarray(Statistics.of(log).change.std)).sum(axis=1)
     assert scores["MC-ETM energy"] == pytest.approx((least - [1.0, 2.0]).mean(), rel=1e-3)
     anchors = eqx.filter_vmap(lambda m: m.anchor.predict(obs, action)[0])(subject.energy.members)

@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +16,7 @@ from mcetm.dynamics import (
     STANDARD,
     AutoencoderSettings,
     Box,
+    Energy,
     EnergyTransitionModel,
     GaussianEnsemble,
     InferenceSettings,
@@ -36,7 +36,7 @@ EMBEDDINGS = (Embedding.draw(6, seed=0), Embedding.draw(4, seed=1))
 NUMBERS = jnp.linspace(-3.0, 3.0, 301)
 
 
-class Bowl(eqx.Module):
+class Bowl(Energy):
     """E = stiff · distance² across the tangent at a point + soft · distance² along it + a level."""
 
     centre: Float[Array, " obs"]
@@ -50,9 +50,6 @@ class Bowl(eqx.Module):
         away = next_obs - self.centre
         along = away @ self.tangent
         return self.stiff * ((away**2).sum() - along**2) + self.soft * along**2 + obs[0]
-
-    def unit(self, obs: Float[Array, " obs"], action: Float[Array, " action"]) -> None:
-        return None
 
 
 def bowls(stiff: tuple[float, ...], soft: float) -> tuple[EnergyTransitionModel, Probes]:
