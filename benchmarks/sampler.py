@@ -1,4 +1,4 @@
-"""The fused Langevin sampler beside plain JAX: accuracy against float64, opt_state, next states per second.
+"""The fused Langevin sampler beside plain JAX: accuracy against float64, moments, next states per second.
 
 HalfCheetah's size (17 + 6 + 17 → 4 × 200 → 1), 60 steps, 5 members. On a machine without a GPU only `--small`
 makes sense: plain JAX alone, to see that this script works. The kernel itself runs in the tests' interpreter.
@@ -29,10 +29,10 @@ FLOP_PER_STATE = STEPS * 2 * 2 * ((2 * DIM + 6) * WIDTH + (DEPTH - 1) * WIDTH**2
 """Of the network as it is written, forward and back: what no cleverness or padding changes."""
 
 CHECKED = (16, 4) if SMALL else (512, 8)
-"""Rows and samples of the problems on which accuracy and opt_state are measured."""
+"""Rows and samples of the problems on which accuracy and moments are measured."""
 
 Sampler = Callable[..., Any]
-ALL = ("accuracy", "anchored", "latent", "recovery", "opt_state", *SIZES)
+ALL = ("accuracy", "anchored", "latent", "recovery", "moments", *SIZES)
 
 
 def variants() -> dict[str, tuple[Sampler, tuple[str, ...]]]:
@@ -95,7 +95,7 @@ def main() -> None:
             try:
                 if what in checks:
                     line[what] = _accuracy(jitted, checks[what], exact[what])
-                elif what == "opt_state":
+                elif what == "moments":
                     line[what] = _moments(_law(jitted), reference)
                 else:
                     line[what] = _speed(jitted, *SIZES[what], ceiling)

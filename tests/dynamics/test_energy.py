@@ -313,7 +313,7 @@ def test_other_rows_alone_can_train_an_energy() -> None:
         ({"negatives": "uniform", "others": 32}, "fewer than 32 other rows"),
     ],
 )
-def test_rivals_that_cannot_be_are_refused(changes: dict[str, Any], words: str) -> None:
+def test_negatives_that_cannot_be_are_refused(changes: dict[str, Any], words: str) -> None:
     regressor = GaussianModel(eqx.filter_vmap(lambda k: Gaussian(GaussianEnsemble(), STATISTICS, key=k))(
         jax.random.split(jax.random.key(0), 1)), jnp.zeros(1, jnp.int32))  # fmt: skip
     with pytest.raises(UserError, match=words):

@@ -104,7 +104,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_without_noise_rivals_are_those_of_the_plain_path(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_noise_negatives_are_the_plain_ones(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kind, negatives = CASES[case]
     members = _members(kind)
     expected = _negatives(members, negatives)

@@ -10,8 +10,12 @@ import pytest
 import mcetm
 from mcetm import Transitions, UserError
 from mcetm.agents import fit as agent_stage
+from mcetm.agents.fit import action_bounds
+from mcetm.agents.policy import save_policy
 from mcetm.dynamics import AutoencoderSettings, GaussianEnsemble, HeadSettings, Langevin
+from mcetm.nn import take_members
 from tests.agents.test_agents import LOG, world
+from tests.dynamics.test_fit import Residual
 
 CHAIN = Langevin(steps=2)
 TINY: dict[str, Any] = {"width": 8, "depth": 1, "batch_size": 16, "steps": 4}
@@ -114,7 +118,6 @@ def test_requests_that_make_no_sense_are_one_sentence(monkeypatch: pytest.Monkey
     for options, words in (
         ({"seeds": 0}, "At least one agent is trained, not 0 (seeds=)."),
         ({"seeds": -2}, "At least one agent is trained, not -2 (seeds=)."),
-        ({"network": lambda *_: None}, "A policy is written down as a plain network"),
     ):
         with pytest.raises(UserError) as refused:
             asked(BC, LOG, **options)
@@ -160,3 +163,44 @@ def test_evaluations_of_one_policy_and_of_several() -> None:
         assert words in str(refused.value)
     with pytest.raises(UserError, match="At least one episode is run, not 0"):
         mcetm.evaluate(policy, "pendulum", episodes=0)
+
+
+LEARNER = mcetm.SAC(width=8, batch_size=16, steps=4)
+"""Its sizes do not matter for networks that are not ours."""
+AGENTS: dict[str, Any] = {
+    "bc": BC,
+    "iql": mcetm.IQL(batch_size=16, steps=4),
+    "td3bc": mcetm.TD3BC(learner=mcetm.TD3(batch_size=16, steps=4)),
+    "cql": mcetm.CQL(learner=LEARNER),
+    "edac": mcetm.EDAC(learner=LEARNER),
+    "mobile": mcetm.MOBILE(learner=LEARNER, samples=2),
+}
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_actor_and_critics_take_a_network_of_ones_own(name: str, log: Transitions) -> None:
+    around = world() if name == "mobile" else None
+    data = LOG if name == "mobile" else log
+    agent = mcetm.fit(AGENTS[name], data, world=around, seeds=2, network=Residual)
+    assert isinstance(agent.actors.network, Residual)
+    assert agent.learner is None or isinstance(agent.learner.critics.networks, Residual)
+    first, second = (policy(data.obs[:3]) for policy in agent.policies)
+    assert first.shape == (3, data.action_dim)
+    assert not np.allclose(first, second), "each seed has its own"
+    low, high = action_bounds(data)
+    assert ((first >= np.asarray(low)) & (first <= np.asarray(high))).all()
+    noisy = agent.policies[0](data.obs[:3], rng=np.random.default_rng(0))
+    assert not np.allclose(first, noisy)
+
+
+def test_a_network_of_ones_own_is_evaluated_and_asked_for_again(log: Transitions, tmp_path: Path) -> None:
+    place = tmp_path / "agent"
+    agent = mcetm.fit(BC, log, folder=place, network=Residual)
+    found = mcetm.evaluate(agent.policies, "pendulum", episodes=2)
+    again = mcetm.fit(BC, log, folder=place, network=Residual)
+    assert mcetm.evaluate(again.policies, "pendulum", episodes=2).mean == found.mean
+    with pytest.raises(UserError, match=r"array '.*' is in only one"):
+        mcetm.fit(BC, log, folder=place)
+    with pytest.raises(UserError, match="cannot be written down as plain layers; keep the folder"):
+        save_policy(tmp_path / "policy", take_members(agent.actors, 0), {})
+    assert not (tmp_path / "policy").exists()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -13,7 +13,6 @@ from mcetm.agents.algorithm import OnSAC
 from mcetm.agents.critics import Critics
 from mcetm.agents.learner import Minibatch
 from mcetm.agents.sac import Regulariser, SACLearner
-from mcetm.nn.mlp import MLP
 from mcetm.nn.scaling import frozen
 from mcetm.settings import Weight, settings
 
@@ -30,13 +29,13 @@ class Diverse:
     ) -> Float[Array, ""]:
         """Weight · how alike they are / (critics − 1)."""
 
-        def of_rows(network: MLP, action: Float[Array, "rows action"]) -> Float[Array, " rows"]:
+        def of_rows(network: Any, action: Float[Array, "rows action"]) -> Float[Array, " rows"]:
             return jax.vmap(network)(jax.vmap(critics.inputs.pair)(batch.obs, action))[:, 0]
 
-        def slope(network: MLP) -> Float[Array, "rows action"]:
+        def slope(network: Any) -> Float[Array, "rows action"]:
             return jax.grad(lambda action: of_rows(network, action).sum())(batch.action)
 
-        def along(network: MLP, direction: Float[Array, "rows action"]) -> Float[Array, ""]:
+        def along(network: Any, direction: Float[Array, "rows action"]) -> Float[Array, ""]:
             rise = lambda action: of_rows(network, action)  # noqa: E731
             return jax.jvp(rise, (batch.action,), (direction,))[1].sum()
 

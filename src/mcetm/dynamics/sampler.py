@@ -52,9 +52,10 @@ class Sampler:
                 if autoencoder is None or spring is None:
                     return energy(x)
                 # In state space this term is not quadratic; the clips and the box bound its steps.
-                return energy(x) + 0.5 * spring.stiffness * (
-                    (energy.code(autoencoder, x) - spring.centre) ** 2
-                ).sum()
+                return (
+                    energy(x)
+                    + 0.5 * spring.stiffness * ((energy.code(autoencoder, x) - spring.centre) ** 2).sum()
+                )
 
             return langevin(felt, x, noise=noise, key=key, **options)
 
