@@ -14,7 +14,7 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -37,7 +37,6 @@ __all__ = [
     "require_plain",
 ]
 
-_T = TypeVar("_T")
 _LARGEST = 2**26
 """Bytes of a file of settings or results; ours have a few thousand."""
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
@@ -110,7 +109,7 @@ def read_bytes(path: Path, *, largest: int | None = None) -> bytes:
     return path.read_bytes()
 
 
-def read_json(path: Path, kind: type[_T], *, largest: int = _LARGEST) -> _T:
+def read_json(path: Path, kind: Any, *, largest: int = _LARGEST) -> Any:
     """The content of a JSON file, as its schema has it."""
     return checked(path, parse(path, read_bytes(path, largest=largest)), kind)
 

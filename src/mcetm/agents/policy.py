@@ -36,7 +36,9 @@ class _About(Record):
     obs_dim: Annotated[int, Field(ge=1, le=10**9)]
     action_low: Bounds
     action_high: Bounds
-    log_std_range: Annotated[list[Annotated[Finite, Field(ge=-100, le=20)]], Field(min_length=2, max_length=2)]
+    log_std_range: Annotated[
+        list[Annotated[Finite, Field(ge=-100, le=20)]], Field(min_length=2, max_length=2)
+    ]
     task: Text | None = None
     dataset: Text | None = None
     algorithm: Text | None = None
@@ -173,7 +175,7 @@ def load_policy(path: str | Path) -> Policy:
 
 
 def read_about(folder: Path) -> dict[str, Any]:
-    """What the `policy.json` of a folder says, checked by itself; `load_policy` compares it with the weights."""
+    """What the `policy.json` of a folder says, checked by itself; `load_policy` checks the weights too."""
     path = folder / "policy.json"
     about = parse(path, read_bytes(path, largest=2**20))
     number = about.get("format") if isinstance(about, dict) else _FORMAT
@@ -198,7 +200,9 @@ def _network(path: Path, about: dict[str, Any]) -> TanhGaussianPolicy:
         if array.dtype != np.float32:
             raise FileError(path, f"its array {name!r:.100} is {array.dtype}, not float32")
     network = TanhGaussianPolicy.from_arrays(arrays, source=str(path))
-    if odd := sorted(set(arrays) - {f"{name}/{part}" for name in _named(network) for part in ("weight", "bias")}):
+    if odd := sorted(
+        set(arrays) - {f"{name}/{part}" for name in _named(network) for part in ("weight", "bias")}
+    ):
         raise FileError(path, f"its array {odd[0]!r:.100} is not known")
     widths = {"obs_dim": network.obs_dim, "action_low": network.action_dim}
     said = {"obs_dim": about["obs_dim"], "action_low": len(about["action_low"])}

@@ -124,7 +124,7 @@ def list_checkpoints(folder: Path) -> list[Path]:
 def load_newest(
     folder: Path, like: Any, *, config: Mapping[str, Any]
 ) -> tuple[Checkpoint | None, list[DamagedError]]:
-    """The newest checkpoint that is whole, and what is wrong with those after it; None where there is none."""
+    """The newest checkpoint that is whole, if there is one, and what is wrong with those after it."""
     damaged: list[DamagedError] = []
     for path in reversed(list_checkpoints(folder)):
         try:
@@ -212,7 +212,7 @@ def _fill(path: Path, like: Any, stored: dict[str, np.ndarray], kinds: dict[str,
     def value(name: str, leaf: Any) -> Any:
         if kinds.get(name, "") != _kind(leaf):
             raise UserError(
-                f"The checkpoint {path} belongs to another configuration: array '{name}' is no such random key."
+                f"The checkpoint {path} belongs to another configuration: '{name}' is another kind of key."
             )
         if name in kinds:
             # The raw words must be as long as those of the key they stand for, or JAX refuses them.

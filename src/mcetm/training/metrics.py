@@ -16,7 +16,6 @@ from mcetm.documents import FileError, Record, Text, checked, parse, read_bytes
 from mcetm.files import append_text, write_text
 
 
-
 def _shape(value: Any) -> tuple[int, ...]:
     """The shape of a number, or of lists of equal length inside each other; anything else is refused."""
     if isinstance(value, list):
@@ -41,7 +40,7 @@ class _Line(Record):
     """One line of `metrics.jsonl`: the step after which it was written, and metrics."""
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: NOTED = Field(init=False)
+    __pydantic_extra__: NOTED = Field(init=False)  # pyright: ignore[reportIncompatibleVariableOverride]
 
     step: Annotated[int, Field(ge=1, le=2**40)]
 
