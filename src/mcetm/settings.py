@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin
@@ -39,6 +40,8 @@ Discount = Annotated[float, Field(strict=True, ge=0.0, lt=1.0)]
 Switch = Annotated[bool, Field(strict=True)]
 """True or false."""
 
+_NOUN = re.compile(r"^(Input|String|List|Dictionary|Tuple) (?=should )| after validation, not \d+$")
+"""What pydantic calls a value, whose name is said here, and what it says twice."""
 _CONFIG = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 
@@ -80,7 +83,7 @@ def words_of(found: Any) -> str:
     """What pydantic says of a value, as the end of a sentence that begins with its name."""
     if found["type"] == "missing":
         return "is missing"
-    message = found["msg"].removeprefix("Input ").removeprefix("Value error, ").rstrip(".")
+    message = _NOUN.sub("", found["msg"]).removeprefix("Value error, ").rstrip(".")
     value = found.get("input")
     return message if isinstance(value, Mapping) else f"{message}, not {value!r:.80}"
 

@@ -178,8 +178,9 @@ def read_about(folder: Path) -> dict[str, Any]:
     """What the `policy.json` of a folder says, checked by itself; `load_policy` checks the weights too."""
     path = folder / "policy.json"
     about = parse(path, read_bytes(path, largest=2**20))
-    number = about.get("format") if isinstance(about, dict) else _FORMAT
-    if isinstance(number, int) and number not in (1, _FORMAT):
+    number = about.get("format") if isinstance(about, dict) else None
+    number = number if type(number) is int else _FORMAT  # the schema refuses any other
+    if number not in (1, _FORMAT):
         raise FileError(path, f"another version of mcetm wrote it (format {number}, here {_FORMAT})")
     checked(path, about, _First if number == 1 else _Second)
     return about

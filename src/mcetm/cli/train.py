@@ -86,7 +86,7 @@ class Train:
             remember(config.task)
             source = self.dataset if "/" not in self.dataset else self.dataset.strip("/").replace("/", "-")
             folder = self.out or Path("runs") / f"{Path(source).stem}-{self._name()}-{self.preset}"
-        log = read_log(config)  # bad data end here, before a folder is made
+        log = read_log(config, file=folder / "config.json")  # bad data end here, before a folder is made
         print(
             f"{config.dataset}: {len(log):,} transitions in {log.num_episodes:,} episodes, "
             f"obs {log.obs_dim}, action {log.action_dim}, mean return {log.episode_returns.mean():,.1f}"

@@ -101,10 +101,10 @@ def _withdraw(folder: Path) -> None:
             path.rmdir()
 
 
-def read_log(config: TrainConfig, *, infos: bool = False) -> Transitions:
-    """The dataset of a run, which must have actions and rewards."""
+def read_log(config: TrainConfig, *, infos: bool = False, file: Path | str = "config.json") -> Transitions:
+    """The dataset of a run, which must have actions and rewards; `file` is where its settings come from."""
     if config.task is not None:
-        task_in_file(config.task, "config.json")  # where the settings may come from
+        task_in_file(config.task, file)
     log = load_dataset(config.dataset, task=config.task, infos=infos)
     log.require("reward", "action")
     return log

@@ -12,12 +12,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from pydantic import Field
 
 from mcetm.documents import Checksum, Count, FileError, Record, checked, parse, require_plain
 from mcetm.errors import UserError
@@ -44,7 +45,7 @@ class _Extra(Record):
 class _Header(Record):
     """What the metadata of a checkpoint says."""
 
-    format: Literal[1, 2]
+    format: Annotated[int, Field(ge=1, le=2)]
     step: Count
     config: dict[str, Any]
     extra: _Extra
@@ -107,11 +108,19 @@ def save_checkpoint(
     header["checksum"] = _checksum(stored, header)
     path = folder / f"step-{step:012d}.safetensors"
     write_bytes(path, save(stored, metadata={"mcetm": json.dumps(header)}))
-    found = list_checkpoints(folder)
-    # A later one is of steps that were taken back: it was damaged, or the job would have gone on from there.
-    for old in (*found[: found.index(path) + 1][:-keep], *found[found.index(path) + 1 :]):
-        old.unlink(missing_ok=True)
+    remove_old(folder, step, keep=keep)
     return path
+
+
+def remove_old(folder: Path, step: int, *, keep: int) -> None:
+    """Remove all checkpoints but the one of this step and those just before it, `keep` in all.
+
+    A later one is of steps that were taken back: it was damaged, or the job would have gone on from there.
+    """
+    found = list_checkpoints(folder)
+    until = [path for path in found if path.name <= f"step-{step:012d}.safetensors"]
+    for old in {*found} - {*until[-keep:]}:
+        old.unlink(missing_ok=True)
 
 
 def list_checkpoints(folder: Path) -> list[Path]:

@@ -27,7 +27,14 @@ from mcetm.console import progress
 from mcetm.errors import UserError
 from mcetm.nn.members import member_count, member_keys
 from mcetm.settings import Positive, Weight, settings
-from mcetm.training.checkpoint import Checkpoint, arrays_of, list_checkpoints, load_newest, save_checkpoint
+from mcetm.training.checkpoint import (
+    Checkpoint,
+    arrays_of,
+    list_checkpoints,
+    load_newest,
+    remove_old,
+    save_checkpoint,
+)
 from mcetm.training.interrupts import interrupted_later
 from mcetm.training.metrics import Metrics, MetricsFile, mean_over_steps, plain
 
@@ -216,23 +223,25 @@ class _Keeper:
         done, noted, saving = 0, None, self._saving
         if saving is None or self._metrics is None:
             return job, done, noted
-        if (found := self._newest(saving.checkpoints, job)) is not None:
+        if (found := self._newest(saving.checkpoints, job, saving.keep)) is not None:
             job, done, noted = found.state, found.step, found.extra.get("noted")
         elif saving.partial is not None:
             part = saving.partial.take(job.state)
-            if (found := self._newest(saving.light_checkpoints, part)) is not None:
+            if (found := self._newest(saving.light_checkpoints, part, 1)) is not None:
                 job, done = replace(job, state=saving.partial.put(job.state, found.state)), found.step
                 self._say(f"going on from a light checkpoint at step {done}, not bit for bit")
         self._metrics.rewind(done)
         self.history, self._saved_at = self._metrics.read(), done
         return job, done, noted
 
-    def _newest(self, folder: Path, like: Any) -> Checkpoint | None:
+    def _newest(self, folder: Path, like: Any, keep: int) -> Checkpoint | None:
         """The newest whole checkpoint of a folder; those that are damaged are named."""
         assert self._saving is not None  # noqa: S101 (whoever asks keeps checkpoints)
         found, damaged = load_newest(folder, like, config=self._saving.config)
         for error in damaged:
             self._say(f"{error} Going on from an older one.")
+        if found is not None and not damaged:  # one that is damaged stays until it is made anew
+            remove_old(folder, found.step, keep=keep)  # a kill may have come before that
         return found
 
     def _say(self, words: str) -> None:
