@@ -18,8 +18,8 @@ from mcetm import cli
 
 class Slow:
     def run(self):
-        print("begun", flush=True)
         try:
+            print("begun", flush=True)
             time.sleep(60)
         finally:
             print("saving", flush=True)
