@@ -1,8 +1,6 @@
 """`python -m mcetm` is the command `mcetm`."""
 
-import sys
-
-from mcetm.cli import main
+from mcetm.cli import command
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

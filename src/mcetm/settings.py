@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin
@@ -20,9 +21,9 @@ from mcetm.errors import UserError
 
 _T = TypeVar("_T")
 
-Positive = Annotated[int, Field(strict=True, ge=1, le=2**40)]
-"""A whole number of at least 1."""
-NonNegative = Annotated[int, Field(strict=True, ge=0, le=2**40)]
+Positive = Annotated[int, Field(strict=True, ge=1, le=10**9)]
+"""A whole number of at least 1. Steps are counted in 32 bits on the device."""
+NonNegative = Annotated[int, Field(strict=True, ge=0, le=10**9)]
 """A whole number of at least 0."""
 Rate = Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)]
 """A number above 0."""
@@ -39,6 +40,8 @@ Discount = Annotated[float, Field(strict=True, ge=0.0, lt=1.0)]
 Switch = Annotated[bool, Field(strict=True)]
 """True or false."""
 
+_NOUN = re.compile(r"^(Input|String|List|Dictionary|Tuple) (?=should )| after validation, not \d+$")
+"""What pydantic calls a value, whose name is said here, and what it says twice."""
 _CONFIG = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 
@@ -73,10 +76,16 @@ def explain(error: ValidationError, kind: Any, place: str = "") -> str:
     if found["type"] == "union_tag_invalid":
         allowed = " or ".join(found.get("ctx", {}).get("expected_tags", "").split(", "))
         return f"The setting '{path}.name' should be {allowed}."
-    message = "is missing" if found["type"] == "missing" else found["msg"].removeprefix("Input ").rstrip(".")
+    return f"The setting {path!r:.200} {words_of(found)}."
+
+
+def words_of(found: Any) -> str:
+    """What pydantic says of a value, as the end of a sentence that begins with its name."""
+    if found["type"] == "missing":
+        return "is missing"
+    message = _NOUN.sub("", found["msg"]).removeprefix("Value error, ").rstrip(".")
     value = found.get("input")
-    given = "" if isinstance(value, Mapping) or found["type"] == "missing" else f", not {value!r:.80}"
-    return f"The setting '{path}' {message.removeprefix('Value error, ')}{given}."
+    return message if isinstance(value, Mapping) else f"{message}, not {value!r:.80}"
 
 
 def unknown_setting(name: str, known: Sequence[str], parent: str = "") -> str:
@@ -84,7 +93,7 @@ def unknown_setting(name: str, known: Sequence[str], parent: str = "") -> str:
     prefix = f"{parent}." if parent else ""
     nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     hint = f"did you mean '{prefix}{nearest[0]}'?" if nearest else f"known here: {', '.join(sorted(known))}."
-    return f"There is no setting '{prefix}{name}'; {hint}"
+    return f"There is no setting {prefix + name!r:.200}; {hint}"
 
 
 def _place_of(kind: Any, path: Sequence[Any]) -> tuple[list[str], list[Any]]:
@@ -169,6 +178,6 @@ def _range(kind: Any, metadata: Sequence[Any] = ()) -> str:
         f"{sign} {getattr(item, bound):g}"
         for item in metadata
         for bound, sign in signs.items()
-        if hasattr(item, bound) and getattr(item, bound) < 2**31 - 10_001
+        if hasattr(item, bound) and getattr(item, bound) < 10**9
     ]
     return " ".join([name or getattr(kind, "__name__", str(kind)), *bounds])

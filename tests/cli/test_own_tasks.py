@@ -6,18 +6,14 @@ import sys
 from pathlib import Path
 
 import h5py
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from mcetm import Transitions, collect
-from mcetm.agents.policy import load_policy, save_policy
+from mcetm.agents.policy import load_policy
 from mcetm.cli import main
-from mcetm.nn.actor import Actor
-from mcetm.nn.scaling import Scaling
 from tests.conftest import random_fields
-from tests.pipeline.runs import write_run
+from tests.pipeline.runs import write_policy, write_run
 
 
 def run(*arguments: object) -> int:
@@ -27,10 +23,7 @@ def run(*arguments: object) -> int:
 def run_of(folder: Path, task: str, *, configured: bool) -> Path:
     """A finished run that names a task in its configuration, or in that of its policy."""
     write_run(folder, [60.0], dataset="pendulum-mixed", task="pendulum")
-    actor = Actor(
-        Scaling(jnp.zeros(3), jnp.ones(3)), jnp.array([-2.0]), jnp.array([2.0]), key=jax.random.key(0)
-    )
-    save_policy(folder / "policy" / "seed-0", actor, {"task": task})
+    write_policy(folder / "policy" / "seed-0", task)
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "task": task if configured else None}))
     return folder

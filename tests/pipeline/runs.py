@@ -5,8 +5,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
 from mcetm import get_task
+from mcetm.agents.policy import save_policy
 from mcetm.cli import main
+from mcetm.nn.actor import Actor
+from mcetm.nn.scaling import Scaling
 from mcetm.pipeline.config import TrainConfig, changed, plain_of
 from mcetm.pipeline.folder import compared_folder
 from mcetm.pipeline.presets import make_config
@@ -76,7 +82,16 @@ def write_run(
     results = {"dataset": dataset, "data_return": raw(20), "seeds": seeds, "algorithms": algorithms}
     (folder / "results.json").write_text(json.dumps(results))
     if checksum is not None:
-        (folder / "environment.json").write_text(json.dumps({"dataset_checksum": checksum}))
+        (folder / "environment.json").write_text(json.dumps({"dataset_checksum": checksum * 64}))
+    return folder
+
+
+def write_policy(folder: Path, task: str) -> Path:
+    """An untrained policy of pendulum's size, as a run leaves it."""
+    actor = Actor(
+        Scaling(jnp.zeros(3), jnp.ones(3)), jnp.array([-2.0]), jnp.array([2.0]), key=jax.random.key(0)
+    )
+    save_policy(folder, actor, {"task": task})
     return folder
 
 

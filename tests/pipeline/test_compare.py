@@ -9,7 +9,7 @@ from mcetm import Task, UserError
 from mcetm.evaluation.comparison import Comparison
 from mcetm.pipeline.compare import compare_runs
 from mcetm.tasks import registry
-from tests.pipeline.runs import run_compare, two_by_two, write_run
+from tests.pipeline.runs import run_compare, two_by_two, write_policy, write_run
 
 
 def notes(comparison: Comparison) -> str:
@@ -163,9 +163,7 @@ def test_an_unknown_task_of_ones_own_leaves_returns(tmp_path: Path) -> None:
     found = compare_runs([folder])
     assert found.measure == "return"
     assert found.datasets[0].task is None
-    policy = folder / "policy" / "seed-0"
-    policy.mkdir(parents=True)
-    (policy / "policy.json").write_text(json.dumps({"task": "pendulum"}))
+    write_policy(folder / "policy" / "seed-0", "pendulum")
     assert compare_runs([folder]).measure == "score", "a policy says its task too"
 
 

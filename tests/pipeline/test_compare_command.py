@@ -147,7 +147,7 @@ def mistake(tmp_path: Path, kind: str) -> tuple[list[object], str]:
         return [], "Name the folders of the runs to compare"
     if kind == "half":
         (bad / "results.json").write_text("{")
-        return [bad], "results.json cannot be read"
+        return [bad], "results.json cannot be used: it is not JSON"
     if kind == "unmeasured":
         results["algorithms"]["MOBILE"] = None
     if kind == "study":
@@ -161,9 +161,9 @@ def mistake(tmp_path: Path, kind: str) -> tuple[list[object], str]:
     (bad / "results.json").write_text(json.dumps(results))
     return [good, bad], {
         "unmeasured": f"{bad} has no returns to compare",
-        "study": "is not what `mcetm train` writes",
-        "infinite": "needs one finite return of MOBILE for each of 2 seeds",
-        "short": "needs one finite return of MOBILE for each of 2 seeds",
+        "study": "results.json cannot be used: 'algorithms' is missing",
+        "infinite": "'algorithms.MOBILE.returns.1' is nan, which is not a finite number",
+        "short": "it needs one return of MOBILE for each of 2 seeds",
         "scale": f"{bad} was scored with other reference returns",
     }[kind]
 

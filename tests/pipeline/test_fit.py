@@ -161,7 +161,7 @@ def test_evaluations_of_one_policy_and_of_several() -> None:
         with pytest.raises(UserError) as refused:
             mcetm.evaluate(*arguments)
         assert words in str(refused.value)
-    with pytest.raises(UserError, match="At least one episode is run, not 0"):
+    with pytest.raises(UserError, match="Episodes must be at least 1 and at most 100,000, not 0"):
         mcetm.evaluate(policy, "pendulum", episodes=0)
 
 

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,24 @@ def test_damage_is_refused(tmp_path: Path, damage: str) -> None:
     path.write_bytes(content)
     with pytest.raises(UserError, match="is damaged"):
         load_checkpoint(path, state(), config=CONFIG)
+
+
+def test_a_later_checkpoint_goes_when_an_earlier_step_is_saved(tmp_path: Path) -> None:
+    """It was damaged, or the job would have gone on from there; kept, it would push out good ones."""
+    for step in (10, 20, 30):
+        save_checkpoint(tmp_path, state(), step=step, config=CONFIG)
+    save_checkpoint(tmp_path, state(), step=25, config=CONFIG, keep=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-000000000025.safetensors"]
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
+def test_who_may_read_follows_the_umask(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        path = save_checkpoint(tmp_path, state(), step=1, config=CONFIG)
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~mask
 
 
 def test_a_missing_checkpoint_is_one_sentence(tmp_path: Path) -> None:

@@ -140,6 +140,47 @@ def test_divergence_names_the_step_and_the_array_and_keeps_the_last_good_checkpo
     assert str(kept) in str(caught.value)
 
 
+@pytest.mark.parametrize("where", ["step", "between", "validate"])
+def test_a_metric_that_is_not_finite_stops_the_training(where: str) -> None:
+    """Every step's loss is finite; their mean is not. So with what is noted between chunks."""
+    huge = {"loss": jnp.asarray(3e38)} if where == "step" else {"loss": jnp.asarray(1.0)}
+    bad = {"noted": jnp.asarray(jnp.nan)}
+    with pytest.raises(DivergenceError, match=r"in steps 1 to 5: 'metric (loss|noted)' is not finite\."):
+        train_loop(
+            lambda state, data, *, key: (state, huge),
+            jnp.zeros(2),
+            jnp.zeros(1),
+            steps=10,
+            key=jax.random.key(0),
+            chunk=5,
+            between=(lambda state, data: (state, bad)) if where == "between" else None,
+            validate=(lambda state: bad) if where == "validate" else None,
+        )
+
+
+def test_a_checkpoint_that_a_killed_job_could_not_remove_goes_at_the_next_start(tmp_path: Path) -> None:
+    toy.run(tmp_path, steps=30)
+    kept = list_checkpoints(tmp_path / "checkpoints")
+    (tmp_path / "checkpoints" / "step-000000000010.safetensors").write_bytes(kept[0].read_bytes())
+    toy.run(tmp_path, steps=30)
+    assert list_checkpoints(tmp_path / "checkpoints") == kept
+
+
+def test_a_damaged_checkpoint_is_named_and_the_older_one_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = toy.run(tmp_path / "whole", steps=40)
+    toy.run(tmp_path / "cut", steps=40)
+    newest = list_checkpoints(tmp_path / "cut" / "checkpoints")[-1]
+    newest.write_bytes(newest.read_bytes()[:-1])
+    again = toy.run(tmp_path / "cut", steps=40)
+    assert_equal(whole.state, again.state)
+    said = capsys.readouterr().err
+    assert f"The checkpoint {newest} is damaged" in said
+    assert said.count("\n") == 1
+    assert [line["step"] for line in again.history] == [10, 20, 30, 40]
+
+
 def test_early_stopping_keeps_each_members_best() -> None:
     # Member 0 is best after 20 steps, member 1 after 40; both then get worse.
     def step(state: Any, data: Any, *, key: Any) -> tuple[Any, dict[str, Any]]:

@@ -6,13 +6,14 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
+from pydantic import Field
 
 from mcetm.agents.acting import acting
 from mcetm.agents.agent import (
@@ -33,7 +34,7 @@ from mcetm.data.transitions import Transitions
 from mcetm.dynamics.world import World
 from mcetm.envs.pool import Pool
 from mcetm.errors import UserError
-from mcetm.evaluation.returns import evaluate_policies
+from mcetm.evaluation.returns import MOST_EPISODES, evaluate_policies
 from mcetm.nn.actor import Actor
 from mcetm.nn.members import take_members
 from mcetm.nn.mlp import NetworkFactory
@@ -58,7 +59,7 @@ class EvaluationSettings:
 
     every: Positive = 10_000
     """Updates between evaluations."""
-    episodes: Positive = 10
+    episodes: Annotated[int, Field(strict=True, ge=1, le=MOST_EPISODES)] = 10
     """Episodes of each seed's policy."""
 
 

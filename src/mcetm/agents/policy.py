@@ -2,22 +2,71 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save
+from pydantic import ConfigDict, Field, model_validator
+from safetensors.numpy import load, save
 
+from mcetm.documents import Checksum, Count, FileError, Finite, Record, Text, checked, parse, read_bytes
 from mcetm.errors import UserError
 from mcetm.files import write_bytes, write_json
 from mcetm.nn.actor import LOG_STD_RANGE, Actor
 from mcetm.nn.mlp import as_mlp
 from mcetm.tasks.policy import TanhGaussianPolicy
 
-_FORMAT = 1
+_FORMAT = 2
+"""Format 1 had no checksum; it is read."""
+_SEED = re.compile(r"seed-(0|[1-9][0-9]*)", re.ASCII)
+
+Bounds = Annotated[list[Finite], Field(min_length=1)]
+
+
+class _About(Record):
+    """What `policy.json` says, whatever its format; anything else is the writer's own."""
+
+    model_config = ConfigDict(extra="allow")
+
+    kind: Literal["tanh-Gaussian network"]
+    obs_dim: Annotated[int, Field(ge=1, le=10**9)]
+    action_low: Bounds
+    action_high: Bounds
+    log_std_range: Annotated[
+        list[Annotated[Finite, Field(ge=-100, le=20)]], Field(min_length=2, max_length=2)
+    ]
+    task: Text | None = None
+    dataset: Text | None = None
+    algorithm: Text | None = None
+    preset: Text | None = None
+    seed: Count | None = None
+    updates: Count | None = None
+    saved: Text | None = None
+
+    @model_validator(mode="after")
+    def _in_order(self) -> _About:
+        if len(self.action_low) != len(self.action_high):
+            raise ValueError("has 'action_low' and 'action_high' of different widths")
+        for low, high in (*zip(self.action_low, self.action_high, strict=True), self.log_std_range):
+            if not low < high:
+                raise ValueError(f"has a lower bound {low:g} that is not below its upper one {high:g}")
+        return self
+
+
+class _First(_About):
+    format: Literal[1]
+    checksum: None = None
+
+
+class _Second(_About):
+    format: Literal[2]
+    checksum: Checksum
+    """Over the weights and all that is said here."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +88,11 @@ class Policy:
                 f"The policy takes observations of width {self.network.obs_dim}, not {rows.shape}."
             )
         batch = np.atleast_2d(rows)
+        _require_finite("an observation", batch)
         acting = replace(self.network, deterministic=rng is None)
-        action = acting.sample(batch, rng or np.random.default_rng(0))
+        with np.errstate(over="ignore", invalid="ignore"):  # said below, in words
+            action = acting.sample(batch, rng or np.random.default_rng(0))
+        _require_finite("its action", action)
         return action if rows.ndim == 2 else action[0]
 
     def trust(self, obs: Any) -> Trust:
@@ -103,19 +155,20 @@ def save_policy(folder: Path, actor: Actor, about: dict[str, Any]) -> None:
     arrays: dict[str, np.ndarray] = {}
     for name, (weight, bias) in _named(policy).items():
         arrays[f"{name}/weight"], arrays[f"{name}/bias"] = np.ascontiguousarray(weight.T), bias
-    write_bytes(folder / "policy.safetensors", save(arrays))
+    weights = save(arrays)
     low = policy.low or (-1.0,) * policy.action_dim
     high = policy.high or (1.0,) * policy.action_dim
     content = {
         "format": _FORMAT,
         "kind": "tanh-Gaussian network",
         "obs_dim": policy.obs_dim,
-        "action_low": low,
-        "action_high": high,
-        "log_std_range": policy.log_std_range,
+        "action_low": list(low),
+        "action_high": list(high),
+        "log_std_range": list(policy.log_std_range),
         **about,
     }
-    write_json(folder / "policy.json", content)
+    write_bytes(folder / "policy.safetensors", weights)
+    write_json(folder / "policy.json", {**content, "checksum": _checksum(content, weights)})
 
 
 def load_policy(path: str | Path) -> Policy:
@@ -125,21 +178,72 @@ def load_policy(path: str | Path) -> Policy:
     found = next((place for place in places if (place / "policy.json").is_file()), None)
     if found is None:
         raise UserError(f"{path} holds no policy: there is no policy.json in it or in its folder policy/.")
+    about = read_about(found)
+    return Policy(_network(found / "policy.safetensors", about), about)
+
+
+def read_about(folder: Path) -> dict[str, Any]:
+    """What the `policy.json` of a folder says, checked by itself; `load_policy` checks the weights too."""
+    path = folder / "policy.json"
+    about = parse(path, read_bytes(path, largest=2**20))
+    number = about.get("format") if isinstance(about, dict) else None
+    number = number if type(number) is int else _FORMAT  # the schema refuses any other
+    if number not in (1, _FORMAT):
+        raise FileError(path, f"another version of mcetm wrote it (format {number}, here {_FORMAT})")
+    checked(path, about, _First if number == 1 else _Second)
+    return about
+
+
+def _network(path: Path, about: dict[str, Any]) -> TanhGaussianPolicy:
+    """The weights of a policy, which must be those that `about` was written with."""
+    weights = read_bytes(path)
+    if "checksum" in about and about["checksum"] != _checksum(about, weights):
+        raise FileError(
+            path, "its checksum is not the one in policy.json; one of the two is damaged or of another policy"
+        )
     try:
-        about = json.loads((found / "policy.json").read_text(encoding="utf-8"))
-        arrays = load_file(found / "policy.safetensors")
-        network = TanhGaussianPolicy.from_arrays(arrays, source=str(found))
-        network = replace(network, log_std_range=tuple(about["log_std_range"]), deterministic=True)
-        network = network.within(tuple(about["action_low"]), tuple(about["action_high"]))
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
-        raise UserError(f"The policy in {found} is damaged: {error}.") from None
-    return Policy(network, about)
+        arrays = load(weights)
+    except Exception as error:  # safetensors has its own errors, and NumPy others for kinds it lacks
+        raise FileError(path, f"it holds no arrays ({type(error).__name__})") from None
+    for name, array in arrays.items():
+        if array.dtype != np.float32:
+            raise FileError(path, f"its array {name!r:.100} is {array.dtype}, not float32")
+    network = TanhGaussianPolicy.from_arrays(arrays, source=str(path))
+    if odd := sorted(
+        set(arrays) - {f"{name}/{part}" for name in _named(network) for part in ("weight", "bias")}
+    ):
+        raise FileError(path, f"its array {odd[0]!r:.100} is not known")
+    widths = {"obs_dim": network.obs_dim, "action_low": network.action_dim}
+    said = {"obs_dim": about["obs_dim"], "action_low": len(about["action_low"])}
+    for name, width in widths.items():
+        if width != said[name]:
+            raise FileError(
+                path.with_name("policy.json"), f"'{name}' is for {said[name]}, and the network has {width}"
+            )
+    low, high = tuple(map(float, about["action_low"])), tuple(map(float, about["action_high"]))
+    least, most = map(float, about["log_std_range"])
+    return replace(network, log_std_range=(least, most), deterministic=True).within(low, high)
+
+
+def _checksum(about: Mapping[str, Any], weights: bytes) -> str:
+    """SHA-256 over the weights and all that is said of them."""
+    said = {name: value for name, value in about.items() if name != "checksum"}
+    digest = hashlib.sha256(json.dumps(said, sort_keys=True, default=lambda array: array.tolist()).encode())
+    digest.update(weights)
+    return digest.hexdigest()
+
+
+def _require_finite(what: str, rows: np.ndarray) -> None:
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=-1))
+    if len(bad):
+        raise UserError(f"The policy has no action to give: {what} is not finite (row {bad[0]}).")
 
 
 def seed_folders(run: Path) -> list[Path]:
     """The policies of a run, by seed."""
-    found = [path for path in (run / "policy").glob("seed-*") if path.name.removeprefix("seed-").isdigit()]
-    return sorted(found, key=lambda path: int(path.name.removeprefix("seed-")))
+    found = {path: _SEED.fullmatch(path.name) for path in (run / "policy").glob("seed-*")}
+    numbered = {path: int(match[1]) for path, match in found.items() if match is not None}
+    return sorted(numbered, key=lambda path: numbered[path])
 
 
 def _named(policy: TanhGaussianPolicy) -> dict[str, tuple[np.ndarray, np.ndarray]]:

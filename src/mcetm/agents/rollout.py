@@ -126,6 +126,6 @@ def roll_out(
         "rollout_length": steps / config.batch,
         "rollout_truncated": share(rows.after.truncated),
         "rollout_terminated": share(rows.after.terminated),
-        "rollout_reward": jnp.where(valid, rows.after.reward, 0.0).sum() / steps,
+        "rollout_reward": jnp.where(valid & finite, rows.after.reward, 0.0).sum() / steps,
     }
     return jax.tree_util.tree_map(clean, rows), valid & finite, metrics

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
-import signal
 import sys
-import threading
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import NoReturn, Protocol, runtime_checkable
 
 from mcetm.cli.compare import Compare
 from mcetm.cli.data import Data
 from mcetm.cli.settings import ListSettings
+from mcetm.cli.signals import INTERRUPTED, interruptible
 from mcetm.cli.train import Evaluate, Train
 from mcetm.errors import UserError
 from mcetm.files import NO_SPACE
@@ -44,9 +44,27 @@ _COMMANDS: dict[str, type[Command]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 is success, 2 a mistake the user can mend, 130 an interruption."""
-    _prepare()
+    with interruptible():
+        return _main(list(sys.argv[1:] if arguments is None else arguments))
+
+
+def command() -> NoReturn:
+    """`mcetm` as a program of its own."""
+    code = main()
+    if code == INTERRUPTED:
+        # Whoever is in a hurry may press again, and an interpreter that is taken down then is not pretty.
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
+def _main(arguments: list[str]) -> int:
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # never fail for a character the terminal lacks
     try:
-        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+        code = _run(arguments)
         sys.stdout.flush()
         return code
     except UserError as error:
@@ -54,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         print("mcetm: interrupted; nothing half-written was left behind.", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:  # the reader of our output has seen enough, as in `mcetm … | head`
         _drop_output()
         return 0
@@ -73,14 +91,6 @@ def _drop_output() -> None:
         sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _prepare() -> None:
-    """Be stopped politely, and never fail for a character the terminal lacks."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # a scheduler's stop is an interruption
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")
 
 
 def _run(arguments: list[str]) -> int:

@@ -64,7 +64,7 @@ class Train:
         from mcetm.console import output
         from mcetm.errors import UserError
         from mcetm.pipeline.config import read_config
-        from mcetm.pipeline.train import read_log, results_of, run_training, start_run
+        from mcetm.pipeline.train import read_log, results_of, train_run
         from mcetm.report.training import show_results
         from mcetm.tasks.own import remember
 
@@ -86,14 +86,13 @@ class Train:
             remember(config.task)
             source = self.dataset if "/" not in self.dataset else self.dataset.strip("/").replace("/", "-")
             folder = self.out or Path("runs") / f"{Path(source).stem}-{self._name()}-{self.preset}"
-        log = read_log(config)  # bad data end here, before a folder is made
+        log = read_log(config, file=folder / "config.json")  # bad data end here, before a folder is made
         print(
             f"{config.dataset}: {len(log):,} transitions in {log.num_episodes:,} episodes, "
             f"obs {log.obs_dim}, action {log.action_dim}, mean return {log.episode_returns.mean():,.1f}"
         )
-        start_run(config, folder)
         try:
-            run = run_training(folder, config, log)
+            run = train_run(config, folder, log)
         except KeyboardInterrupt:
             print(f"stopped; go on with: mcetm train --resume {folder}")
             raise
@@ -124,7 +123,7 @@ class Train:
         from dataclasses import replace
 
         from mcetm.errors import UserError
-        from mcetm.pipeline.config import changed
+        from mcetm.pipeline.config import changed, with_steps
         from mcetm.pipeline.models import check_models, earlier_models
         from mcetm.pipeline.presets import make_config
 
@@ -145,13 +144,7 @@ class Train:
             config = replace(config, models_from=str(self.models.resolve()))
             check_models(earlier_models(config), self.models)
         if self.steps is not None:
-            others = (replace(b, algorithm=b.algorithm.with_steps(self.steps)) for b in config.baselines)
-            config = replace(
-                config,
-                algorithm=config.algorithm.with_steps(self.steps),
-                baselines=tuple(others),
-                evaluation=replace(config.evaluation, every=min(config.evaluation.every, self.steps)),
-            )
+            config = with_steps(config, self.steps)
         return changed(config, self.set)
 
 
@@ -180,13 +173,12 @@ class Evaluate:
 
         from mcetm.agents.policy import load_policy, seed_folders
         from mcetm.errors import UserError
-        from mcetm.evaluation.returns import evaluate_policy
+        from mcetm.evaluation.returns import check_episodes, evaluate_policy
         from mcetm.tasks import get_task
         from mcetm.tasks.own import remember, task_in_file
 
         remember(self.task)
-        if self.episodes < 1:
-            raise UserError(f"--episodes must be at least 1, not {self.episodes}.")
+        check_episodes(self.episodes)
         folders = seed_folders(self.folder) or [self.folder]
         found = {}
         for folder in folders:

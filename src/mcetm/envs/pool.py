@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from types import TracebackType
@@ -11,7 +12,6 @@ import numpy as np
 from mcetm.envs.collection import available_cores
 from mcetm.envs.simulate import Block, run_block
 from mcetm.envs.simulator import Simulator
-from mcetm.errors import UserError
 
 
 class Pool:
@@ -47,8 +47,9 @@ class Pool:
         waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
         for number in range(len(blocks)):
             waiting.put(number)
-        while len(self._simulators) < min(self._processes, len(blocks)):
-            self._simulators.append(Simulator())
+        with contextlib.suppress(OSError):  # with fewer processes than wanted, or none, it takes longer
+            while len(self._simulators) < min(self._processes, len(blocks)):
+                self._simulators.append(Simulator())
         broken: list[Simulator] = []
 
         def serve(simulator: Simulator) -> None:
@@ -60,7 +61,7 @@ class Pool:
                             rows[number] = content
             except queue.Empty:
                 pass
-            except (UserError, RuntimeError):
+            except Exception:  # one that is killed in the middle of a message can send anything
                 broken.append(simulator)
 
         threads = [threading.Thread(target=serve, args=(s,), daemon=True) for s in self._simulators]

@@ -127,7 +127,7 @@ def make_env(env_id: str, env_kwargs: Mapping[str, Any]) -> Any:
             warnings.filterwarnings("ignore", message=".*out of date.*", category=DeprecationWarning)
             _keep_mujoco_quiet(gymnasium.registry.get(env_id))
             return gymnasium.make(env_id, disable_env_checker=True, **env_kwargs)
-    except (gymnasium.error.Error, ImportError, TypeError) as error:
+    except Exception as error:  # Gymnasium's own, or whatever somebody's environment raises
         reason = " ".join(str(error).split()).rstrip(".")
         raise UserError(f"The environment {env_id} cannot be made: {reason}.") from None
 

@@ -32,7 +32,14 @@ class Simulator:
 
     def __init__(self) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
-        self._process = subprocess.Popen(
+        try:
+            self._process = self._start()
+        except OSError:
+            self._errors.close()
+            raise
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
             [sys.executable, "-P", "-m", "mcetm.envs.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

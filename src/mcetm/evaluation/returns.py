@@ -20,6 +20,8 @@ _LONGEST = 1000
 """Where an environment without a limit of its own is cut."""
 _LANES = 5
 """Episodes stepped side by side, their actions in one batch."""
+MOST_EPISODES = 100_000
+"""What is asked for beyond this is a slip of the keyboard."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ def evaluate_policies(
     for rows in run_episodes(task, policies, episodes=episodes, seed=seed, pool=pool):
         starts, ends = episode_bounds(rows)
         returns = np.add.reduceat(rows["reward"].astype(np.float64), starts)
+        if not np.isfinite(returns).all():
+            raise UserError(f"A policy reached a return that is not finite in '{task.name}'.")
         found.append(Evaluation(tuple(returns.tolist()), tuple((ends - starts).tolist()), task))
     return found
 
@@ -90,6 +94,7 @@ def run_episodes(
     task: Task, policies: Sequence[BehaviourPolicy], *, episodes: int, seed: int = 0, pool: Pool | None = None
 ) -> list[Rows]:
     """Whole episodes of every policy; a pool shares them among processes, without changing them."""
+    check_episodes(episodes)
     if seed < 0:
         raise UserError(f"The seed must not be negative, and it is {seed}.")
     for policy in policies:
@@ -115,6 +120,12 @@ def run_episodes(
     return [
         {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} for parts in by_policy
     ]
+
+
+def check_episodes(episodes: int) -> None:
+    """Refuse a number of episodes that cannot be meant."""
+    if not 1 <= episodes <= MOST_EPISODES:
+        raise UserError(f"Episodes must be at least 1 and at most {MOST_EPISODES:,}, not {episodes}.")
 
 
 def episode_bounds(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
@@ -180,8 +191,7 @@ def evaluate(policies: Any, task: str | Task, *, episodes: int = 10, seed: int =
 
     **Returns:** returns and lengths of every episode; printed, their mean, spread and normalised score.
     """
-    if episodes < 1:
-        raise UserError(f"At least one episode is run, not {episodes} (episodes=).")
+    check_episodes(episodes)
     given = list(policies) if isinstance(policies, Sequence) else [policies]
     if not given:
         raise UserError("There is no policy to evaluate.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,9 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from mcetm.agents.policy import read_about, seed_folders
 from mcetm.errors import UserError
 from mcetm.evaluation.comparison import Cell, Comparison, Curve, Dataset, compare
+from mcetm.pipeline.config import read_settings
 from mcetm.pipeline.folder import compared_folder
+from mcetm.pipeline.results import Results, read_dataset_checksum, read_results
 from mcetm.tasks.datasets import D4RL_DATASETS, RECIPES, task_of
 from mcetm.tasks.own import UnnamedModuleError, task_in_file
 from mcetm.tasks.registry import ReferenceScores, Task
@@ -89,31 +91,14 @@ def _read(folder: Path, label: str | None) -> _Run:
         raise UserError(f"{folder} is not a run of `mcetm train`: there is no config.json in it.")
     if not (folder / "results.json").is_file():
         raise UserError(f"{folder} is not finished; go on with: mcetm train --resume {folder}")
-    config, results = _json(folder / "config.json"), _json(folder / "results.json")
-    try:
-        seeds = tuple(int(seed) for seed in results["seeds"])
-        algorithms = dict(results["algorithms"])
-        source, data_return = str(results["dataset"]), float(results["data_return"])
-        own = list(algorithms)[-1]
-        returns = {
-            name: None if values is None else tuple(float(x) for x in values["returns"])
-            for name, values in algorithms.items()
-        }
-    except (KeyError, TypeError, ValueError, IndexError):
-        path = folder / "results.json"
-        raise UserError(
-            f"{path} is not what `mcetm train` writes; is {folder} another kind of run?"
-        ) from None
-    lines = []
-    for name in [own] if label is not None else list(algorithms):
-        values = returns[name]
-        if values is None:
+    config, results = read_settings(folder / "config.json"), read_results(folder)
+    _check_together(folder, config, results)
+    seeds, own, lines = tuple(results.seeds), results.own, []
+    for name in [own] if label is not None else list(results.algorithms):
+        found = results.algorithms[name]
+        if found is None:
             raise UserError(
                 f"{folder} has no returns to compare: its dataset had no task to measure them in."
-            )
-        if len(values) != len(seeds) or not all(math.isfinite(value) for value in values):
-            raise UserError(
-                f"{folder / 'results.json'} needs one finite return of {name} for each of {len(seeds)} seeds."
             )
         place = folder if name == own else compared_folder(folder, name)
         history = MetricsFile(place / "metrics.jsonl").read()
@@ -123,27 +108,32 @@ def _read(folder: Path, label: str | None) -> _Run:
                 folder=folder,
                 own=name == own,
                 seeds=seeds,
-                returns=values,
+                returns=tuple(found.returns),
                 updates=int(history[-1]["step"]) if history else None,
                 curve=_curve(history, len(seeds)),
                 settings=[config.get(name) for name in ("algorithm", "model", "world")],
             )
         )
-    task = _task(folder, config, source)
-    _check_scores(folder, algorithms, None if task is None else task.scores)
-    environment = folder / "environment.json"
-    checksum = _json(environment).get("dataset_checksum") if environment.is_file() else None
-    return _Run(folder, source, checksum, data_return, task, tuple(lines))
+    task = _task(folder, config, results.dataset)
+    _check_scores(folder, results, None if task is None else task.scores)
+    return _Run(
+        folder, results.dataset, read_dataset_checksum(folder), results.data_return, task, tuple(lines)
+    )
 
 
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read: {error}.") from None
-    if not isinstance(content, dict):
-        raise UserError(f"{path} is not what `mcetm train` writes.")
-    return content
+def _check_together(folder: Path, config: dict[str, Any], results: Results) -> None:
+    """Settings and results must be of one run."""
+    seed, count = config.get("seed", 0), config.get("seeds", 3)
+    for name, configured, found in (
+        ("dataset", config.get("dataset", results.dataset), results.dataset),
+        ("seeds", list(range(seed, seed + count)), results.seeds),
+        ("label", config["label"], results.own),
+    ):
+        if configured != found:
+            raise UserError(
+                f"{folder} cannot be used: '{name}' is {configured!r:.80} in config.json and "
+                f"{found!r:.80} in results.json."
+            )
 
 
 def _curve(history: list[dict[str, Any]], seeds: int) -> Curve | None:
@@ -156,12 +146,12 @@ def _curve(history: list[dict[str, Any]], seeds: int) -> Curve | None:
 
 def _task(folder: Path, config: dict[str, Any], source: str) -> Task | None:
     """The task of a run: as configured, as its policies say, or as the dataset's name tells."""
-    policies = sorted(folder.glob("policy/seed-*/policy.json"))
+    policies = [place for place in seed_folders(folder) if (place / "policy.json").exists()]
     name = _short(source)
     recipe = RECIPES.get(name)
     candidates = (
         config.get("task"),
-        _json(policies[0]).get("task") if policies else None,
+        read_about(policies[0]).get("task") if policies else None,
         recipe.task if recipe is not None else task_of(name),
     )
     for candidate in candidates:
@@ -175,15 +165,15 @@ def _task(folder: Path, config: dict[str, Any], source: str) -> Task | None:
     return None
 
 
-def _check_scores(folder: Path, algorithms: dict[str, Any], references: ReferenceScores | None) -> None:
+def _check_scores(folder: Path, results: Results, references: ReferenceScores | None) -> None:
     """Scores that a run has printed must be the ones that are shown here."""
     if references is None:
         return
-    for values in algorithms.values():
-        if values is None or (score := values.get("score")) is None:
+    for found in results.algorithms.values():
+        if found is None or found.score is None:
             continue
         if not math.isclose(
-            references.normalize(np.mean(values["returns"])), score, rel_tol=1e-6, abs_tol=1e-6
+            references.normalize(np.mean(found.returns)), found.score, rel_tol=1e-6, abs_tol=1e-6
         ):
             raise UserError(f"{folder} was scored with other reference returns than those known here.")
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, SkipValidation, ValidationError
 
 from mcetm.agents import ALGORITHMS, Algorithm, EvaluationSettings
+from mcetm.documents import FileError, Label, Name, Text, parse, read_bytes
 from mcetm.dynamics import MODELS, ModelSettings, TransitionModel, WorldSettings
 from mcetm.errors import UserError
+from mcetm.pipeline.folder import compared_folder
 from mcetm.settings import Fraction, explain, from_plain, settings, to_plain
 from mcetm.tasks.own import UnnamedModuleError, named_class
 from mcetm.tasks.registry import suggestion
@@ -24,7 +26,7 @@ FORMAT = 2
 class Baseline:
     """Another algorithm that a run trains for its table of results."""
 
-    label: str
+    label: Label
     """How the table calls it."""
     algorithm: Annotated[Algorithm, SkipValidation]
     """Its settings."""
@@ -38,13 +40,13 @@ class TrainConfig:
 
     format: Literal[2] = FORMAT
     """Version of this file; another is refused."""
-    dataset: str = "pendulum-mixed"
+    dataset: Name = "pendulum-mixed"
     """A file, a name from `mcetm data list`, or a Minari id."""
-    task: str | None = None
+    task: Name | None = None
     """Task the data belong to, where the source does not say."""
-    preset: str = "quick"
+    preset: Text = "quick"
     """Where the settings come from."""
-    label: str
+    label: Label
     """How tables call the algorithm."""
     seeds: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 3
     """Agents trained, all in one program."""
@@ -52,7 +54,7 @@ class TrainConfig:
     """The first seed; models are trained with this one and shared."""
     holdout: Fraction = 0.1
     """Share of episodes that are held out."""
-    models_from: str | None = None
+    models_from: Name | None = None
     """Folder of an earlier run whose models are used."""
     model: Annotated[Any, SkipValidation] = None
     """The transition model; None for an algorithm that needs none."""
@@ -66,9 +68,17 @@ class TrainConfig:
     """Other algorithms, trained for the table."""
 
 
-def config_of(plain: Mapping[str, Any], *, trusted: str | None = None) -> TrainConfig:
-    """Settings from plain data; `trusted` names the file they come from, which may not name any module."""
+def config_of(
+    plain: Mapping[str, Any], *, trusted: str | None = None, import_models: bool = True
+) -> TrainConfig:
+    """Settings from plain data; `trusted` names the file they come from, which may not name any module.
+
+    Without `import_models`, a model of somebody's own is left out.
+    """
     content = dict(plain)
+    left_out = not import_models and _is_own(content.get("model"))
+    if left_out:
+        content["model"] = None
     if content.get("model") is not None:
         content["model"] = model_of(content["model"], trusted=trusted)
     content["algorithm"] = algorithm_of(content.get("algorithm"))
@@ -84,11 +94,22 @@ def config_of(plain: Mapping[str, Any], *, trusted: str | None = None) -> TrainC
         for i, other in enumerate(others)
     )
     config = from_plain(TrainConfig, content)
-    _check(config)
+    _check_labels(config)
+    if not left_out:
+        _check_model(config)
     return config
 
 
-def _check(config: TrainConfig) -> None:
+def _check_labels(config: TrainConfig) -> None:
+    """Every line of the table has a folder of its own."""
+    labels = [config.label, *(other.label for other in config.baselines)]
+    folders = [compared_folder(Path(), label) for label in labels]
+    for i, folder in enumerate(folders):
+        if folder in folders[:i]:
+            raise UserError(f"The setting 'label' is {labels[i]!r} for two algorithms of one run.")
+
+
+def _check_model(config: TrainConfig) -> None:
     """Refuse what could only fail later."""
     algorithm, model = config.algorithm, config.model
     if algorithm.model_based and model is None:
@@ -139,6 +160,10 @@ def name_of(kind: Any) -> str:
     return kind.__pydantic_fields__["name"].default
 
 
+def _is_own(plain: Any) -> bool:
+    return isinstance(plain, Mapping) and ":" in str(plain.get("name"))
+
+
 def _name(plain: Any, place: str) -> str:
     if not isinstance(plain, Mapping) or not isinstance(plain.get("name"), str):
         raise UserError(f"The setting '{place}' should be settings with a name.")
@@ -148,7 +173,7 @@ def _name(plain: Any, place: str) -> str:
 def _by_name(kinds: Sequence[type], name: str, what: str) -> Any:
     known = {name_of(kind): kind for kind in kinds}
     if name not in known:
-        raise UserError(f"Unknown {what} '{name}'{suggestion(name, known)}")
+        raise UserError(f"Unknown {what} {name!r:.100}{suggestion(name, known)}")
     return known[name]
 
 
@@ -168,12 +193,23 @@ def plain_of(config: TrainConfig) -> dict[str, Any]:
 
 def read_config(path: Path) -> TrainConfig:
     """The settings in a `config.json`."""
+    return _settled(path, _read(path))
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The settings in a `config.json` as plain data, checked too; no model of anybody's own is imported."""
+    content = _read(path)
+    _settled(path, content, import_models=False)
+    return content
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        raise UserError(f"{path.parent} is not a run: there is no config.json in it to read.")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError:
-        raise UserError(f"{path.parent} is not a run: there is no config.json in it to read.") from None
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not the configuration of a run: {error}.") from None
+        content = parse(path, read_bytes(path, largest=2**22))
+    except FileError as error:
+        raise UserError(f"{path} is not the configuration of a run: {error}") from None
     if not isinstance(content, dict):
         raise UserError(f"{path} is not the configuration of a run.")
     if content.get("format") != FORMAT:
@@ -182,12 +218,32 @@ def read_config(path: Path) -> TrainConfig:
             f"{path} was written by another version of mcetm (format {found!r:.20}, here {FORMAT}); "
             "train again, or go on with the version that began it."
         )
+    return content
+
+
+def _settled(path: Path, content: dict[str, Any], **more: Any) -> TrainConfig:
     try:
-        return config_of(content, trusted=str(path))
+        return config_of(content, trusted=str(path), **more)
     except UnnamedModuleError:
         raise
     except UserError as error:
         raise UserError(f"{path} is not the configuration of a run: {error}") from None
+
+
+def with_steps(config: TrainConfig, steps: int) -> TrainConfig:
+    """The settings with another number of updates, of all that is trained for the table."""
+    try:
+        others = tuple(
+            replace(other, algorithm=other.algorithm.with_steps(steps)) for other in config.baselines
+        )
+        return replace(
+            config,
+            algorithm=config.algorithm.with_steps(steps),
+            baselines=others,
+            evaluation=replace(config.evaluation, every=min(config.evaluation.every, steps)),
+        )
+    except ValidationError as error:
+        raise UserError(explain(error, type(config.algorithm), "algorithm")) from None
 
 
 def changed(config: TrainConfig, changes: Sequence[str]) -> TrainConfig:
@@ -199,7 +255,7 @@ def changed(config: TrainConfig, changes: Sequence[str]) -> TrainConfig:
             raise UserError(f"'{change}' changes nothing; write it as path.to.setting=value.")
         try:
             value = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             value = text
         put(content, path, value)
     return config_of(content)

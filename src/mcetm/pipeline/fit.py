@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, overload
@@ -11,6 +12,7 @@ from mcetm.data.transitions import Transitions
 from mcetm.dynamics import ModelSettings, TransitionModel, World
 from mcetm.errors import UserError
 from mcetm.nn.mlp import NetworkFactory
+from mcetm.pipeline.lock import locked
 from mcetm.training import Callback
 
 
@@ -73,6 +75,21 @@ def fit(
     **Returns:** the trained model, or an `Agent` with a policy for each seed.
     """
     where = None if folder is None else Path(folder)
+    with contextlib.nullcontext() if where is None else locked(where):
+        return _fit(settings, train, holdout, world, seed, seeds, where, callbacks, network)
+
+
+def _fit(
+    settings: Any,
+    train: Transitions,
+    holdout: Transitions | None,
+    world: World | None,
+    seed: int,
+    seeds: int | None,
+    where: Path | None,
+    callbacks: Sequence[Callback],
+    network: NetworkFactory | None,
+) -> Any:
     if settings.trains_agents:
         numbers = range(seed, seed + (1 if seeds is None else seeds))
         if not numbers:

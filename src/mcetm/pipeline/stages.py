@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from mcetm.files import write_json
+from mcetm.pipeline.results import read_seconds
 
 
 class Stages:
@@ -16,10 +16,7 @@ class Stages:
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self.seconds: dict[str, float] = {}
-        if path is not None:
-            with contextlib.suppress(OSError, ValueError):
-                self.seconds = json.loads(path.read_text(encoding="utf-8"))
+        self.seconds: dict[str, float] = {} if path is None else read_seconds(path)
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:

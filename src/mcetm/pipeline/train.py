@@ -7,6 +7,7 @@ bit.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from mcetm.pipeline.config import Baseline, TrainConfig, plain_of, read_config
 from mcetm.pipeline.diagnosis import diagnose
 from mcetm.pipeline.environment import describe_environment
 from mcetm.pipeline.folder import compared_folder
+from mcetm.pipeline.lock import is_free_for_a_run, locked
 from mcetm.pipeline.models import Models, train_models
 from mcetm.pipeline.stages import Stages
 from mcetm.report.page import write_report
@@ -56,24 +58,53 @@ class Run:
     task: Task | None
 
 
-def start_run(config: TrainConfig, folder: Path) -> None:
-    """Make the folder of a new run; a folder that holds another run is refused."""
+def train_run(config: TrainConfig, folder: Path, log: Transitions) -> Run:
+    """Begin a run, or go on with it, alone in its folder.
+
+    What is refused before anything was learned leaves nothing behind.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder} is not a folder and not a run; choose another --out.")
+    with locked(folder):
+        begun = start_run(config, folder)
+        try:
+            return run_training(folder, config, log)
+        except UserError:
+            if begun:
+                _withdraw(folder)
+            raise
+
+
+def start_run(config: TrainConfig, folder: Path) -> bool:
+    """Make the folder of a new run, if there is none; a folder that holds another run is refused."""
     path = folder / "config.json"
     if path.exists():
         if plain_of(read_config(path)) != plain_of(config):
             raise UserError(
                 f"{folder} holds a run with other settings; choose another --out, or --resume it."
             )
-        return
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        return False
+    if folder.exists() and (not folder.is_dir() or not is_free_for_a_run(folder)):
         raise UserError(f"{folder} is not empty and not a run; choose another --out.")
     write_json(path, plain_of(config))
+    return True
 
 
-def read_log(config: TrainConfig, *, infos: bool = False) -> Transitions:
-    """The dataset of a run, which must have actions and rewards."""
+def _withdraw(folder: Path) -> None:
+    """Take back what a run wrote before it learned anything."""
+    if any(folder.rglob("metrics.jsonl")):
+        return
+    for name in ("config.json", "environment.json", "seconds.json"):
+        (folder / name).unlink(missing_ok=True)
+    for path in sorted(folder.rglob("*"), reverse=True):  # what is inside comes first
+        with contextlib.suppress(OSError):
+            path.rmdir()
+
+
+def read_log(config: TrainConfig, *, infos: bool = False, file: Path | str = "config.json") -> Transitions:
+    """The dataset of a run, which must have actions and rewards; `file` is where its settings come from."""
     if config.task is not None:
-        task_in_file(config.task, "config.json")  # where the settings may come from
+        task_in_file(config.task, file)
     log = load_dataset(config.dataset, task=config.task, infos=infos)
     log.require("reward", "action")
     return log

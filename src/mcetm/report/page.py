@@ -82,7 +82,8 @@ def draw_learning(path: Path, histories: dict[str, list[dict[str, Any]]], data_r
             lines = [line for line in history if "return" in line]
             if not lines:
                 continue
-            steps, returns = [line["step"] for line in lines], np.array([line["return"] for line in lines])
+            steps = [line["step"] for line in lines]
+            returns = np.array([np.atleast_1d(line["return"]) for line in lines])
             axis.plot(steps, returns.mean(axis=1), label=name, markersize=4, **style)
             axis.fill_between(
                 steps, returns.min(axis=1), returns.max(axis=1), color=style["color"], alpha=0.15
@@ -113,10 +114,10 @@ def draw_signals(path: Path, history: list[dict[str, Any]]) -> None:
     )
     with figure(path, width=9.0, height=2.8) as drawn:
         for axis, (names, label) in zip(drawn.subplots(1, 3), panels, strict=True):
-            steps = [line["step"] for line in history]
             for name, style in zip(names, STYLES, strict=False):
-                if name in history[0]:
-                    values = np.array([np.mean(line[name]) for line in history])
+                lines = [line for line in history if name in line]
+                if lines:
+                    steps, values = zip(*((line["step"], np.mean(line[name])) for line in lines), strict=True)
                     axis.plot(steps, values, label=name.replace("_", " "), markevery=4, markersize=4, **style)
             axis.set(xlabel="updates", ylabel=label)
             if axis.lines:

@@ -17,7 +17,7 @@ from typing import Any
 
 from mcetm.errors import UserError
 from mcetm.files import config_folder, sha256_of, write_json
-from mcetm.tasks.registry import Task, get_task, import_module
+from mcetm.tasks.registry import Task, check_module_name, get_task, import_module
 
 
 class UnnamedModuleError(UserError):
@@ -26,7 +26,12 @@ class UnnamedModuleError(UserError):
 
 def remember(name: str | None) -> None:
     """Note the module of a task that somebody names on the command line; nothing is imported yet."""
-    entries = _entries(_module_of(name or ""))
+    module = _module_of(name or "")
+    if module:
+        check_module_name(module)
+    entries = _entries(module)
+    if module and not entries:
+        raise UserError(f"Cannot import '{module}': there is no such module here.")
     noted = _noted() if entries else []
     if all(entry in noted for entry in entries):
         return

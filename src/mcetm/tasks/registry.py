@@ -154,12 +154,25 @@ def get_task(name: str) -> Task:
 
 def import_module(module: str) -> Any:
     """Import a module of the user's own, from the current folder too."""
+    check_module_name(module)
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))  # an installed command does not look in the current folder
     try:
         return importlib.import_module(module)
-    except ImportError as error:
-        raise UserError(f"Cannot import '{module}': {error}.") from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever the user's own code may do, exit included
+        words = " ".join(str(error).split()).rstrip(".")
+        why = words if isinstance(error, ImportError) else f"{type(error).__name__}: {words}".rstrip(": ")
+        raise UserError(f"Cannot import '{module}': {why}.") from None
+
+
+def check_module_name(module: str) -> None:
+    """Refuse a path or a relative name in the place of a module's."""
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise UserError(
+            f"Cannot import {module!r:.100}: write the full name of a module, such as my_package.tasks."
+        )
 
 
 def task_names() -> list[str]:

@@ -1,7 +1,7 @@
 """Checkpoints: one safetensors file each, complete or absent, checked against damage and mix-ups.
 
 The header (safetensors' metadata) holds, as JSON, the configuration, the step, the paths and kinds of all
-arrays and a checksum over their bytes. No pickle anywhere.
+arrays and a checksum over their bytes and over the header itself. No pickle anywhere.
 """
 
 from __future__ import annotations
@@ -12,20 +12,45 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from pydantic import Field
 
+from mcetm.documents import Checksum, Count, FileError, Record, checked, parse, require_plain
 from mcetm.errors import UserError
 from mcetm.files import write_bytes
+from mcetm.training.metrics import NOTED
 
-_FORMAT = 1
+_FORMAT = 2
+"""Format 1 had its header outside the checksum; it is read."""
 _NAME = re.compile(r"step-(\d{12})\.safetensors")
 _KEY = "prng-key:"
 """Marks a typed PRNG key, of which the raw words are stored."""
+
+
+class DamagedError(UserError):
+    """A checkpoint that is not as it was written, whatever the job is."""
+
+
+class _Extra(Record):
+    noted: NOTED | None = None
+    """Metrics of what was done for the next chunk already."""
+    note: str | None = None
+
+
+class _Header(Record):
+    """What the metadata of a checkpoint says."""
+
+    format: Annotated[int, Field(ge=1, le=2)]
+    step: Count
+    config: dict[str, Any]
+    extra: _Extra
+    keys: dict[str, str]
+    checksum: Checksum
 
 
 @dataclass(frozen=True)
@@ -47,6 +72,13 @@ def _path(path: tuple[Any, ...]) -> str:
     return "/".join(str(getattr(p, "name", getattr(p, "key", getattr(p, "idx", p)))) for p in path)
 
 
+def _kind(leaf: Any) -> str:
+    """What is noted of a random key beside its words; nothing for any other array."""
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return _KEY + str(jax.random.key_impl(leaf))
+    return ""
+
+
 def save_checkpoint(
     folder: Path,
     state: Any,
@@ -62,8 +94,8 @@ def save_checkpoint(
     stored: dict[str, np.ndarray] = {}
     kinds: dict[str, str] = {}
     for name, leaf in arrays_of(state).items():
-        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            kinds[name] = _KEY + str(jax.random.key_impl(leaf))
+        if kind := _kind(leaf):
+            kinds[name] = kind
             leaf = jax.random.key_data(leaf)
         stored[name] = np.asarray(leaf, order="C")
     header = {
@@ -72,13 +104,23 @@ def save_checkpoint(
         "config": config,
         "extra": dict(extra or {}),
         "keys": kinds,
-        "checksum": _checksum(stored),
     }
+    header["checksum"] = _checksum(stored, header)
     path = folder / f"step-{step:012d}.safetensors"
     write_bytes(path, save(stored, metadata={"mcetm": json.dumps(header)}))
-    for old in list_checkpoints(folder)[:-keep]:
-        old.unlink(missing_ok=True)
+    remove_old(folder, step, keep=keep)
     return path
+
+
+def remove_old(folder: Path, step: int, *, keep: int) -> None:
+    """Remove all checkpoints but the one of this step and those just before it, `keep` in all.
+
+    A later one is of steps that were taken back: it was damaged, or the job would have gone on from there.
+    """
+    found = list_checkpoints(folder)
+    until = [path for path in found if path.name <= f"step-{step:012d}.safetensors"]
+    for old in {*found} - {*until[-keep:]}:
+        old.unlink(missing_ok=True)
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
@@ -88,36 +130,68 @@ def list_checkpoints(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
 
 
+def load_newest(
+    folder: Path, like: Any, *, config: Mapping[str, Any]
+) -> tuple[Checkpoint | None, list[DamagedError]]:
+    """The newest checkpoint that is whole, if there is one, and what is wrong with those after it."""
+    damaged: list[DamagedError] = []
+    for path in reversed(list_checkpoints(folder)):
+        try:
+            return load_checkpoint(path, like, config=config), damaged
+        except DamagedError as error:
+            damaged.append(error)
+    if damaged:  # to begin anew is for the user to say
+        raise damaged[0]
+    return None, []
+
+
 def load_checkpoint(path: Path, like: Any, *, config: Mapping[str, Any]) -> Checkpoint:
     """Read a checkpoint into the structure of `like`, a freshly made state of the same configuration."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="numpy") as file:
-            header = json.loads((file.metadata() or {})["mcetm"])
-            stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-        step, kinds, extra = int(header["step"]), dict(header["keys"]), dict(header["extra"])
-        if header["format"] != _FORMAT:
-            raise UserError(f"{path} is of another version of mcetm (format {header['format']}).")
-        intact = header["checksum"] == _checksum(stored)
-    except FileNotFoundError:
-        raise UserError(f"There is no checkpoint {path}.") from None
-    except (SafetensorError, OSError, KeyError, ValueError, TypeError) as error:
-        raise UserError(f"The checkpoint {path} is damaged: {type(error).__name__}.") from None
-    if not intact:
-        raise UserError(f"The checkpoint {path} is damaged: its checksum does not match.")
-    difference = _difference(header["config"], json.loads(json.dumps(config)))
+    if not path.exists():
+        raise UserError(f"There is no checkpoint {path}.")
+    header, stored = _read(path)
+    difference = _difference(header.config, json.loads(json.dumps(config)))
     if difference:
         raise UserError(f"The checkpoint {path} belongs to another configuration: {difference}.")
-    return Checkpoint(_fill(path, like, stored, kinds), step, extra)
+    extra = header.extra.model_dump(exclude_none=True)
+    return Checkpoint(_fill(path, like, stored, header.keys), header.step, extra)
 
 
-def _checksum(arrays: Mapping[str, np.ndarray]) -> str:
+def _read(path: Path) -> tuple[_Header, dict[str, np.ndarray]]:
+    """Header and arrays of a file, if they are as they were written."""
+    from safetensors import SafetensorError, safe_open
+
+    require_plain(path)
+    try:
+        with safe_open(path, framework="numpy") as file:
+            said = parse(path, (file.metadata() or {})["mcetm"].encode())
+            number = said.get("format") if isinstance(said, dict) else None
+            if isinstance(number, int) and number not in (1, _FORMAT):
+                raise UserError(f"{path} is of another version of mcetm (format {number}).")
+            header: _Header = checked(path, said, _Header)
+            stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+    except FileError as error:
+        raise DamagedError(f"The checkpoint is damaged: {error}") from None
+    except (SafetensorError, KeyError, ValueError, TypeError, AttributeError) as error:
+        raise DamagedError(f"The checkpoint {path} is damaged: {type(error).__name__}.") from None
+    signed = {} if header.format == 1 else {name: said[name] for name in said if name != "checksum"}
+    if header.checksum != _checksum(stored, signed):
+        raise DamagedError(f"The checkpoint {path} is damaged: its checksum does not match.")
+    match = _NAME.fullmatch(path.name)
+    if match is not None and int(match[1]) != header.step:
+        raise DamagedError(f"The checkpoint {path} is damaged: it is of step {header.step}.")
+    return header, stored
+
+
+def _checksum(arrays: Mapping[str, np.ndarray], header: Mapping[str, Any]) -> str:
+    """Over all arrays and, where there is one, the header."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = arrays[name]
         digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
         digest.update(array.tobytes())
+    if header:
+        digest.update(json.dumps(header, sort_keys=True).encode())
     return digest.hexdigest()
 
 
@@ -145,10 +219,16 @@ def _fill(path: Path, like: Any, stored: dict[str, np.ndarray], kinds: dict[str,
         )
 
     def value(name: str, leaf: Any) -> Any:
-        if name in kinds:
-            array: Any = jax.random.wrap_key_data(
-                jnp.asarray(stored[name]), impl=kinds[name].removeprefix(_KEY)
+        if kinds.get(name, "") != _kind(leaf):
+            raise UserError(
+                f"The checkpoint {path} belongs to another configuration: '{name}' is another kind of key."
             )
+        if name in kinds:
+            # The raw words must be as long as those of the key they stand for, or JAX refuses them.
+            words = jax.random.key_data(leaf)
+            array: Any = stored[name]
+            if (array.shape, array.dtype) == (words.shape, words.dtype):
+                array = jax.random.wrap_key_data(jnp.asarray(array), impl=kinds[name].removeprefix(_KEY))
         else:
             array = jnp.asarray(stored[name]) if isinstance(leaf, jax.Array) else stored[name]
         if array.shape != leaf.shape or array.dtype != leaf.dtype:

@@ -27,7 +27,14 @@ from mcetm.console import progress
 from mcetm.errors import UserError
 from mcetm.nn.members import member_count, member_keys
 from mcetm.settings import Positive, Weight, settings
-from mcetm.training.checkpoint import arrays_of, list_checkpoints, load_checkpoint, save_checkpoint
+from mcetm.training.checkpoint import (
+    Checkpoint,
+    arrays_of,
+    list_checkpoints,
+    load_newest,
+    remove_old,
+    save_checkpoint,
+)
 from mcetm.training.interrupts import interrupted_later
 from mcetm.training.metrics import Metrics, MetricsFile, mean_over_steps, plain
 
@@ -179,11 +186,12 @@ def train_loop(
                 moved, means, bad_step, finite = _run_chunk(
                     step, moving, still, data, job.key, jnp.asarray(done), length, period, done % period
                 )
-                _guard(moved, means, int(bad_step), finite, done, saving)
+                _guard(moved, {**(noted or {}), **means}, int(bad_step), finite, done, length, saving)
                 following, best = eqx.combine(moved, still), job.best
                 line = {"step": done + length, **(noted or {}), **means, "seconds": time.monotonic() - began}
                 if validate is not None:
                     line |= (checked := validate(following))
+                    _guard({}, checked, -1, [], done, length, saving)
                     if best is not None and early_stopping is not None:
                         best = _updated(best, following, checked["score"], early_stopping)
                 job, done, noted = _Job(following, job.key, best), done + length, None
@@ -215,19 +223,29 @@ class _Keeper:
         done, noted, saving = 0, None, self._saving
         if saving is None or self._metrics is None:
             return job, done, noted
-        if existing := list_checkpoints(saving.checkpoints):
-            found = load_checkpoint(existing[-1], job, config=saving.config)
+        if (found := self._newest(saving.checkpoints, job, saving.keep)) is not None:
             job, done, noted = found.state, found.step, found.extra.get("noted")
-        elif saving.partial is not None and (existing := list_checkpoints(saving.light_checkpoints)):
-            found = load_checkpoint(existing[-1], saving.partial.take(job.state), config=saving.config)
-            job, done = replace(job, state=saving.partial.put(job.state, found.state)), found.step
-            print(
-                f"{self._label}: going on from a light checkpoint at step {done}, not bit for bit",
-                file=sys.stderr,
-            )
+        elif saving.partial is not None:
+            part = saving.partial.take(job.state)
+            if (found := self._newest(saving.light_checkpoints, part, 1)) is not None:
+                job, done = replace(job, state=saving.partial.put(job.state, found.state)), found.step
+                self._say(f"going on from a light checkpoint at step {done}, not bit for bit")
         self._metrics.rewind(done)
         self.history, self._saved_at = self._metrics.read(), done
         return job, done, noted
+
+    def _newest(self, folder: Path, like: Any, keep: int) -> Checkpoint | None:
+        """The newest whole checkpoint of a folder; those that are damaged are named."""
+        assert self._saving is not None  # noqa: S101 (whoever asks keeps checkpoints)
+        found, damaged = load_newest(folder, like, config=self._saving.config)
+        for error in damaged:
+            self._say(f"{error} Going on from an older one.")
+        if found is not None and not damaged:  # one that is damaged stays until it is made anew
+            remove_old(folder, found.step, keep=keep)  # a kill may have come before that
+        return found
+
+    def _say(self, words: str) -> None:
+        print(f"{self._label}: {words}", file=sys.stderr)
 
     def note(self, line: Mapping[str, Any]) -> dict[str, Any]:
         """Keep the metrics of a chunk; as they are written down."""
@@ -353,21 +371,26 @@ def _inexact(tree: Any) -> dict[str, Any]:
 
 def _guard(
     state: Any,
-    means: dict[str, Array],
+    metrics: Mapping[str, Any],
     bad_step: int,
     finite: list[Array],
     done: int,
+    length: int,
     saving: Saving | None,
 ) -> None:
-    """Stop at the first chunk with a number that is not finite."""
+    """Stop at the first chunk with a number that is not finite.
+
+    The mean of finite numbers can be infinite, so metrics are looked at for themselves.
+    """
     broken = [name for name, good in zip(_inexact(state), finite, strict=True) if not bool(good)]
+    broken += [f"metric {name}" for name, value in metrics.items() if not np.isfinite(value).all()]
     if bad_step < 0 and not broken:
         return
-    broken += [f"metric {name}" for name, value in means.items() if not np.isfinite(value).all()]
-    where = f"at step {done + bad_step + 1}" if bad_step >= 0 else f"after step {done}"
+    where = f"at step {done + bad_step + 1}" if bad_step >= 0 else f"in steps {done + 1} to {done + length}"
     kept = list_checkpoints(saving.checkpoints) if saving is not None else []
     last = f"; the last good checkpoint is {kept[-1]}" if kept else ""
-    raise DivergenceError(f"Training diverged {where}: '{broken[0]}' is not finite{last}.")
+    what = broken[0] if broken else "metric of that step"
+    raise DivergenceError(f"Training diverged {where}: '{what}' is not finite{last}.")
 
 
 def _no_best(state: Any, validate: Callable[[Any], dict[str, Array]] | None) -> _Best:

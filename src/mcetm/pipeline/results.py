@@ -1,0 +1,84 @@
+"""What a run writes about its outcome, as schemas: `results.json`, `environment.json`, `seconds.json`."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, model_validator
+
+from mcetm.documents import Checksum, Count, Finite, Label, Record, Text, read_json
+
+Returns = Annotated[list[Finite], Field(min_length=1)]
+
+
+class Result(Record):
+    """What the seeds of one algorithm reached."""
+
+    returns: Returns
+    """Mean return of each seed."""
+    mean: Finite | None = None
+    std: Finite | None = None
+    score: Finite | None = None
+    diagnosis: dict[Text, list[Finite]] | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> Result:
+        mean = sum(self.returns) / len(self.returns)
+        if self.mean is not None and not math.isclose(self.mean, mean, rel_tol=1e-6, abs_tol=1e-6):
+            raise ValueError(f"has the mean {self.mean:g}, and that of its returns is {mean:g}")
+        return self
+
+
+class Results(Record):
+    """The table of a finished run."""
+
+    dataset: Text
+    data_return: Finite
+    """Mean return of the data's own episodes."""
+    seeds: Annotated[list[Count], Field(min_length=1)]
+    algorithms: Annotated[dict[Label, Result | None], Field(min_length=1)]
+    """In order, the run's own last; None where there was no environment to measure returns in."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Results:
+        if len(set(self.seeds)) != len(self.seeds):
+            raise ValueError("has a seed twice")
+        for name, result in self.algorithms.items():
+            if result is not None and len(result.returns) != len(self.seeds):
+                raise ValueError(f"needs one return of {name} for each of {len(self.seeds)} seeds")
+        return self
+
+    @property
+    def own(self) -> str:
+        """The run's own algorithm."""
+        return list(self.algorithms)[-1]
+
+
+class Environment(Record):
+    """What a result was made with; what else is written there is for people."""
+
+    model_config = ConfigDict(extra="allow")
+
+    dataset_checksum: Checksum | None = None
+
+
+Seconds = dict[Text, Annotated[Finite, Field(ge=0)]]
+"""How long each stage took."""
+
+
+def read_results(folder: Path) -> Results:
+    """The table of a finished run."""
+    return read_json(folder / "results.json", Results)
+
+
+def read_dataset_checksum(folder: Path) -> str | None:
+    """The checksum of the data that a run had, where it says one."""
+    path = folder / "environment.json"
+    return read_json(path, Environment).dataset_checksum if path.exists() else None
+
+
+def read_seconds(path: Path) -> dict[str, float]:
+    """How long each stage took so far."""
+    return read_json(path, Seconds) if path.exists() else {}
