@@ -16,7 +16,7 @@ from mcetm.agents import BC, EMPO, MCETM, MOBILE, MOPO, SAC, Algorithm, ModelBas
 from mcetm.agents.agent import AgentState, buffer_gigabytes, learn, make_agent, over_seeds, refresh
 from mcetm.agents.bc import fit_bc
 from mcetm.agents.learner import Minibatch
-from mcetm.agents.policy import numpy_policy, save_policy
+from mcetm.agents.policy import Policy, numpy_policy
 from mcetm.agents.rollout import Buffer, Experience, roll_out
 from mcetm.agents.sac import SACLearner
 from mcetm.dynamics import EnergyModel, Samples, Threshold, TransitionModel, TrustRegion, View, World
@@ -313,7 +313,7 @@ def test_a_saved_policy_acts_like_its_actor(tmp_path: Path) -> None:
         width=8,
         key=jax.random.key(0),
     )
-    save_policy(tmp_path / "policy" / "seed-0", actor, {"task": "pendulum"})
+    Policy(numpy_policy(actor), {"task": "pendulum"}).save(tmp_path / "policy" / "seed-0")
     policy = load_policy(tmp_path)
     obs = np.linspace(-3, 3, 7, dtype=np.float32)[:, None]
     np.testing.assert_allclose(policy(obs), jax.vmap(actor.mode)(jnp.asarray(obs)), rtol=1e-4, atol=1e-5)

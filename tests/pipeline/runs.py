@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from mcetm import get_task
-from mcetm.agents.policy import save_policy
+from mcetm.agents.policy import Policy, numpy_policy
 from mcetm.cli import main
 from mcetm.nn.actor import Actor
 from mcetm.nn.scaling import Scaling
@@ -91,7 +91,7 @@ def write_policy(folder: Path, task: str) -> Path:
     actor = Actor(
         Scaling(jnp.zeros(3), jnp.ones(3)), jnp.array([-2.0]), jnp.array([2.0]), key=jax.random.key(0)
     )
-    save_policy(folder, actor, {"task": task})
+    Policy(numpy_policy(actor), {"task": task}).save(folder)
     return folder
 
 

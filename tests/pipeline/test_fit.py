@@ -11,9 +11,7 @@ import mcetm
 from mcetm import Transitions, UserError
 from mcetm.agents import fit as agent_stage
 from mcetm.agents.fit import action_bounds
-from mcetm.agents.policy import save_policy
 from mcetm.dynamics import AutoencoderSettings, GaussianEnsemble, HeadSettings, Langevin
-from mcetm.nn import take_members
 from tests.agents.test_agents import LOG, world
 from tests.dynamics.test_fit import Residual
 
@@ -202,5 +200,18 @@ def test_a_network_of_ones_own_is_evaluated_and_asked_for_again(log: Transitions
     with pytest.raises(UserError, match=r"array '.*' is in only one"):
         mcetm.fit(BC, log, folder=place)
     with pytest.raises(UserError, match="cannot be written down as plain layers; keep the folder"):
-        save_policy(tmp_path / "policy", take_members(agent.actors, 0), {})
+        agent.policies[0].save(tmp_path / "policy")
     assert not (tmp_path / "policy").exists()
+
+
+def test_a_policy_is_saved_where_asked_and_read_back(log: Transitions, tmp_path: Path) -> None:
+    policy = mcetm.fit(BC, log, seed=3).policies[0]
+    policy.save(tmp_path / "policy")
+    again = mcetm.load_policy(tmp_path / "policy")
+    np.testing.assert_array_equal(again(log.obs[:5]), policy(log.obs[:5]))
+    assert again.about["algorithm"] == "behaviour cloning"
+    assert again.about["seed"] == 3
+    again.save(tmp_path / "copy")
+    assert [f.read_bytes() for f in sorted((tmp_path / "copy").iterdir())] == [
+        f.read_bytes() for f in sorted((tmp_path / "policy").iterdir())
+    ]

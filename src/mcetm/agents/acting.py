@@ -36,6 +36,11 @@ class ActorPolicy:
         return self.actor.action_scale.mean.shape[-1]
 
     @property
+    def plain(self) -> TanhGaussianPolicy:
+        """Plain layers, of which nothing is known here: a sentence says so."""
+        return numpy_policy(self.actor)
+
+    @property
     def checksum(self) -> str:
         """SHA-256 over all arrays and the mode."""
         digest = hashlib.sha256(str(self.deterministic).encode())

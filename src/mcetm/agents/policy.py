@@ -102,6 +102,28 @@ class Policy:
         score = np.asarray(self.world.model.disagreement(obs, self(obs)))
         return Trust(score, float(self.world.trust.pair_limit))
 
+    def save(self, folder: str | Path) -> None:
+        """Write `policy.safetensors` and `policy.json`, each whole or not at all; `load_policy` reads them.
+
+        The world is not written: where to trust a policy is known while it is at hand.
+        """
+        folder, network = Path(folder), self.network.plain
+        arrays: dict[str, np.ndarray] = {}
+        for name, (weight, bias) in _named(network).items():
+            arrays[f"{name}/weight"], arrays[f"{name}/bias"] = np.ascontiguousarray(weight.T), bias
+        weights = save(arrays)
+        content = {
+            **self.about,
+            "format": _FORMAT,
+            "kind": "tanh-Gaussian network",
+            "obs_dim": network.obs_dim,
+            "action_low": list(network.low or (-1.0,) * network.action_dim),
+            "action_high": list(network.high or (1.0,) * network.action_dim),
+            "log_std_range": list(network.log_std_range),
+        }
+        write_bytes(folder / "policy.safetensors", weights)
+        write_json(folder / "policy.json", {**content, "checksum": _checksum(content, weights)})
+
 
 @dataclass(frozen=True)
 class Trust:
@@ -147,28 +169,6 @@ def numpy_policy(actor: Actor, *, deterministic: bool = True) -> TanhGaussianPol
         log_std_range=LOG_STD_RANGE,
     )
     return policy.within(tuple((centre - half).tolist()), tuple((centre + half).tolist()))
-
-
-def save_policy(folder: Path, actor: Actor, about: dict[str, Any]) -> None:
-    """Write `policy.safetensors` and `policy.json`, each whole or not at all."""
-    policy = numpy_policy(actor)
-    arrays: dict[str, np.ndarray] = {}
-    for name, (weight, bias) in _named(policy).items():
-        arrays[f"{name}/weight"], arrays[f"{name}/bias"] = np.ascontiguousarray(weight.T), bias
-    weights = save(arrays)
-    low = policy.low or (-1.0,) * policy.action_dim
-    high = policy.high or (1.0,) * policy.action_dim
-    content = {
-        "format": _FORMAT,
-        "kind": "tanh-Gaussian network",
-        "obs_dim": policy.obs_dim,
-        "action_low": list(low),
-        "action_high": list(high),
-        "log_std_range": list(policy.log_std_range),
-        **about,
-    }
-    write_bytes(folder / "policy.safetensors", weights)
-    write_json(folder / "policy.json", {**content, "checksum": _checksum(content, weights)})
 
 
 def load_policy(path: str | Path) -> Policy:

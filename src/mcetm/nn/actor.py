@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -23,7 +23,7 @@ class Actor(eqx.Module):
     the same whatever the bounds are.
     """
 
-    network: Callable[[Array], Array]
+    network: Any
     obs_scale: Scaling
     action_scale: Scaling
     """Centre and half the width of the action bounds."""

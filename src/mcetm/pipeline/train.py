@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mcetm.agents.fit import Agent, fit_agent, mean_returns
-from mcetm.agents.policy import save_policy
+from mcetm.agents.policy import Policy, numpy_policy
 from mcetm.data.transitions import Transitions
 from mcetm.envs import load_dataset
 from mcetm.errors import UserError
@@ -206,4 +206,5 @@ def _save(folder: Path, agent: Agent, config: TrainConfig, task: Task | None) ->
             "updates": config.algorithm.updates,
             "saved": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
-        save_policy(folder / "policy" / f"seed-{seed}", take_members(agent.actors, i), about)
+        policy = Policy(numpy_policy(take_members(agent.actors, i)), about)
+        policy.save(folder / "policy" / f"seed-{seed}")

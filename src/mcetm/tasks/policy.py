@@ -133,6 +133,11 @@ class TanhGaussianPolicy:
         return len(self.mean[1])
 
     @property
+    def plain(self) -> TanhGaussianPolicy:
+        """Itself: plain layers, as files hold them."""
+        return self
+
+    @property
     def checksum(self) -> str:
         """SHA-256 over all weights, the non-linearity and the mode."""
         digest = hashlib.sha256(f"{self.nonlinearity},{self.deterministic},{self.low},{self.high}".encode())
