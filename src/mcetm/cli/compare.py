@@ -62,8 +62,8 @@ class Compare:
 
             print(json.dumps(comparison.to_dict(), indent=1, allow_nan=False))
             return 0
-        from mcetm.console import output
+        from mcetm.console import output, say
 
         show_comparison(comparison, output())
-        print(f"wrote {', '.join(str(path) for path in written)} (the figure as .svg too)")
+        say(f"wrote {', '.join(str(path) for path in written)} (the figure as .svg too)")
         return 0
