@@ -199,8 +199,6 @@ def _warnings(facts: dict[str, Any]) -> tuple[str, ...]:
     metadata: Metadata = facts["metadata"]
     continuity: Continuity = facts["continuity"]
     warnings = []
-    if metadata.stored_checksum not in (None, facts["checksum"]):
-        warnings.append("the data differ from the checksum stored with them: the file was changed or damaged")
     if facts["transitions"] < _FEW_TRANSITIONS:
         warnings.append(
             f"only {facts['transitions']} transitions: enough to look at, hardly enough to learn from"

@@ -14,7 +14,12 @@ _ROUNDING = 1e-5
 
 
 def complete(
-    arrays: dict[str, np.ndarray], metadata: Metadata, infos: Mapping[str, np.ndarray], time_limit: int | None
+    arrays: dict[str, np.ndarray],
+    metadata: Metadata,
+    infos: Mapping[str, np.ndarray],
+    time_limit: int | None,
+    *,
+    ends_are_marked: bool = False,
 ) -> Transitions:
     """Transitions from checked arrays: fill in what can be inferred, drop rows whose successor is unknown."""
     rows = len(arrays["obs"])
@@ -31,7 +36,10 @@ def complete(
         terminated = np.zeros(rows, bool)
         notes.append("the log has no 'terminated' field: no row counts as a termination")
 
-    truncated = _episode_cuts(arrays, terminated, time_limit, notes)
+    if ends_are_marked and "truncated" in arrays:
+        truncated = arrays["truncated"].copy()
+    else:
+        truncated = _episode_cuts(arrays, terminated, time_limit, notes)
     ends = terminated | truncated
     if not ends[-1]:
         truncated[-1] = ends[-1] = True
