@@ -74,7 +74,9 @@ def read_csv(path: str | Path, **options: Unpack[ReadOptions]) -> Transitions:
     delimiter = delimiter_of(path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            header = next(csv.reader(file, delimiter=delimiter), [])
+            reader = csv.reader(file, delimiter=delimiter)
+            header = next(reader, [])
+            skip = reader.line_num  # a quoted name can take several lines
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path} is not a table of text in UTF-8: {error}.") from None
     header = [name.strip() for name in header]
@@ -88,11 +90,11 @@ def read_csv(path: str | Path, **options: Unpack[ReadOptions]) -> Transitions:
     label = header.index("episode") if "episode" in header else None
     numeric = [i for i in used if i != label]
     columns: dict[int, np.ndarray] = dict(
-        zip(numeric, _load(path, delimiter, numeric, header).T, strict=True)
+        zip(numeric, _load(path, delimiter, skip, numeric, header).T, strict=True)
     )
     if label is not None:
         try:
-            columns[label] = _loadtxt(path, delimiter, [label], dtype=str)[:, 0]
+            columns[label] = _loadtxt(path, delimiter, skip, [label], dtype=str)[:, 0]
         except ValueError:
             raise DataError(str(path), _cell_faults(path, delimiter, numeric, header)) from None
     return _from_columns(header, lambda i: columns[i], str(path), **options)
@@ -122,25 +124,25 @@ def _is_even(path: Path, delimiter: str, width: int) -> bool:
     return False
 
 
-def _load(path: Path, delimiter: str, columns: list[int], header: list[str]) -> np.ndarray:
+def _load(path: Path, delimiter: str, skip: int, columns: list[int], header: list[str]) -> np.ndarray:
     """The numeric columns; NumPy's parser first, and only if that fails a search for what is wrong."""
     flags: dict[int | str, Callable[[str], float]] = {
         i: _to_number for i in columns if header[i] in ("terminated", "truncated")
     }
     try:
-        return _loadtxt(path, delimiter, columns, converters=flags or None)
+        return _loadtxt(path, delimiter, skip, columns, converters=flags or None)
     except ValueError:
         raise DataError(str(path), _cell_faults(path, delimiter, columns, header)) from None
 
 
-def _loadtxt(path: Path, delimiter: str, columns: list[int], **options: Any) -> np.ndarray:
-    """NumPy's parser; cells may be quoted, and nothing in them starts a comment."""
+def _loadtxt(path: Path, delimiter: str, skip: int, columns: list[int], **options: Any) -> np.ndarray:
+    """NumPy's parser below the header; cells may be quoted, and nothing in them starts a comment."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*input contained no data.*")
         table = np.loadtxt(
             path,
             delimiter=delimiter,
-            skiprows=1,
+            skiprows=skip,
             usecols=columns,
             ndmin=2,
             quotechar='"',

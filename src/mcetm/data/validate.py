@@ -212,8 +212,8 @@ def _singles(name: str, array: np.ndarray, faults: list[Fault]) -> np.ndarray:
 
 def _non_numeric_fault(name: str, array: np.ndarray) -> Fault:
     """Name the first entry that is not a number."""
-    flat = array.reshape(len(array), -1) if array.ndim else array.reshape(1, 1)
-    for row, entries in enumerate(flat):
+    rows = len(array) if array.ndim else 1
+    for row, entries in enumerate(array.reshape(rows, -1) if array.size else ()):
         for entry in entries:
             if not isinstance(entry, int | float | np.number | np.bool_) or isinstance(entry, complex):
                 return Fault(name, f"is not numeric, {str(entry)[:40]!r}", row)
