@@ -116,7 +116,9 @@ def columns() -> dict[str, list[Any]]:
     return table | {name: fields[name].tolist() for name in ("reward", "terminated", "truncated")}
 
 
-def csv(folder: Path, edit: Callable[[list[str]], list[str]] = lambda lines: lines, **changes: Any) -> Path:
+def csv(
+    folder: Path, edit: Callable[[list[str]], list[str]] = lambda lines: lines, /, **changes: Any
+) -> Path:
     """A CSV of the good log; `edit` is given its lines, the header first."""
     table = {name: column for name, column in {**columns(), **changes}.items() if column is not None}
     lines = [",".join(table), *(",".join(map(str, cells)) for cells in zip(*table.values(), strict=True))]

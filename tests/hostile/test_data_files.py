@@ -18,6 +18,7 @@ import h5py
 import numpy as np
 import pytest
 
+from mcetm import formats
 from tests.conftest import random_fields
 from tests.hostile import files
 from tests.hostile.files import (
@@ -739,3 +740,47 @@ def test_a_zip_that_lists_one_member_often_is_not_unfolded(tmp_path: Path) -> No
         largest = max(info.file_size for info in archive.infolist())
     assert largest < 4 * 10**6, "no single array is large"
     assert_refused(run("data", "convert", source, tmp_path / "out.hdf5"), BOMB)
+
+
+@pytest.mark.parametrize("size", [3.3e38, 1e30, 1e-44, 0.0])
+def test_numbers_at_the_end_of_single_precision_have_a_card(size: float, tmp_path: Path) -> None:
+    fields = random_fields()
+    for name in ("obs", "next_obs", "reward"):
+        fields[name] = np.sign(fields[name]) * np.float32(size)
+    fields["next_obs"][3] *= -1  # a gap that single precision cannot hold
+    found = run("data", "inspect", d4rl(tmp_path, **fields), "--json")
+    assert (found.code, found.err) == (0, "")
+    card = json.loads(found.out)
+    assert card["obs"]["maximum"] == [pytest.approx(float(np.float32(size)))] * 3
+    assert card["continuity"]["broken"] == (size > 0)
+
+
+def test_a_time_limit_beyond_all_rows_cuts_nothing(tmp_path: Path) -> None:
+    source = d4rl(tmp_path, next_obs=None, truncated=None, terminated=None)
+    found = run("data", "inspect", source, "--time-limit", "9" * 30, "--json")
+    assert json.loads(found.out)["episodes"] == 1
+
+
+@pytest.mark.parametrize("kind", ["hdf5", "npz", "parquet"])
+def test_a_good_file_that_the_memory_cannot_take_is_not_called_damaged(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = {"hdf5": d4rl, "npz": npz, "parquet": parquet}[kind](tmp_path)
+    monkeypatch.setattr(formats, "_free_memory", lambda: 100)
+    words = f"There is not enough memory to read {source}: it takes"
+    assert_refused(run("data", "convert", source, tmp_path / "out.hdf5"), words)
+
+
+@pytest.mark.parametrize("kind", ["hdf5", "npz"])
+def test_memory_that_runs_out_is_not_called_damage(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = {"hdf5": d4rl, "npz": npz}[kind](tmp_path)
+
+    def allocate(*arguments: object, **options: object) -> None:
+        raise MemoryError("Unable to allocate 1.00 GiB")
+
+    monkeypatch.setattr(np.lib.format, "read_array", allocate)
+    monkeypatch.setattr(h5py.Dataset, "__getitem__", allocate)
+    words = f"There is not enough memory to read {source}."
+    assert_refused(run("data", "convert", source, tmp_path / "out.hdf5"), words)

@@ -97,7 +97,7 @@ class Continuity:
         """Check every pair of neighbouring rows that belong to one episode."""
         inside = ~(transitions.terminated | transitions.truncated)[:-1]
         broken = np.flatnonzero(inside & ~continues(transitions.obs, transitions.next_obs))
-        gap = np.abs(transitions.next_obs[broken] - transitions.obs[broken + 1])
+        gap = np.abs(transitions.next_obs[broken].astype(np.float64) - transitions.obs[broken + 1])
         return cls(
             checked=int(inside.sum()),
             broken=len(broken),
