@@ -112,6 +112,7 @@ def test_a_limit_on_sizes_keeps_the_file_too(tmp_path: Path, log: Transitions, s
 
 
 def test_a_cached_dataset_is_whole_or_absent(log: Transitions, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = log.with_metadata(provenance={"dataset": "pendulum-mixed"})
     monkeypatch.setattr(recipes, "collect_recipe", lambda recipe: log)
     with room(1000), pytest.raises(UserError, match="Cannot write"):
         load_dataset("pendulum-mixed")

@@ -4,13 +4,39 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Advance", "output", "progress"]
+__all__ = ["Advance", "one_line", "output", "printable", "progress", "say"]
+
+
+def printable(text: str) -> str:
+    r"""Text that only shows itself: what would move the cursor, ring or recolour is written as `\x1b`.
+
+    Names come from files, and files may come from anybody. New lines stay.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text)
+
+
+def one_line(text: str, most: int = 60) -> str:
+    """A name from a file, fit for the middle of a sentence: printable, on one line, not too long."""
+    shown = "".join(c if c.isprintable() else _escaped(c) for c in text[: most + 1])
+    return f"{shown[:most]}…" if len(shown) > most else shown
+
+
+def _escaped(character: str) -> str:
+    return ascii(character)[1:-1]
+
+
+def say(text: str, *, file: Any = None) -> None:
+    """Print a line of words; what a name in it would do to the terminal is shown, not done."""
+    print(printable(text), file=file or sys.stdout)
 
 
 @runtime_checkable
@@ -43,19 +69,19 @@ def progress(label: str, total: float | None, *, unit: str = "") -> Iterator[Adv
     if unit == "bytes":
         columns = (DownloadColumn(), TransferSpeedColumn())
     else:
-        columns = (MofNCompleteColumn(), TextColumn(f"{{task.fields[rate]}} {unit}/s"))
+        columns = (MofNCompleteColumn(), TextColumn(f"{{task.fields[rate]}} {unit}/s", markup=False))
     bar = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         *columns,
         TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
         console=console,
         transient=True,
         disable=not console.is_terminal,
     )
     with bar:
-        task = bar.add_task(label, total=total, rate="…", note="")
+        task = bar.add_task(printable(label), total=total, rate="…", note="")
 
         def advance(amount: float, total: float | None = None, note: str = "") -> None:
             speed = bar.tasks[0].speed
@@ -66,13 +92,23 @@ def progress(label: str, total: float | None, *, unit: str = "") -> Iterator[Adv
 
 
 def output() -> Console:
-    """The console for results; a reader that closes the pipe early is told by BrokenPipeError."""
+    """The console for results; a reader that closes the pipe early is told by BrokenPipeError.
+
+    Words are words: no name in them is taken for markup, and none reaches the terminal as a command.
+    """
     from rich.console import Console
+    from rich.segment import Segment
 
     class Output(Console):
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    console = Output()
+        def render(self, renderable: Any, options: Any = None) -> Iterable[Segment]:
+            for segment in super().render(renderable, options):
+                plain = segment.control is not None or segment.text.isprintable()
+                yield segment if plain else Segment(printable(segment.text), segment.style)
+
+    words: dict[str, Any] = {"markup": False, "emoji": False}
+    console = Output(**words)
     # Rich assumes 80 columns where there is no terminal; a file or a pipe has room.
-    return console if console.is_terminal or "COLUMNS" in os.environ else Output(width=120)
+    return console if console.is_terminal or "COLUMNS" in os.environ else Output(width=120, **words)

@@ -11,20 +11,25 @@ import os
 import re
 import secrets
 import socket
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from mcetm.errors import UserError
 
 __all__ = [
     "NO_SPACE",
+    "REFUSALS",
     "append_text",
     "atomic_write",
     "cache_folder",
+    "check_input",
+    "check_output",
     "config_folder",
     "data_folders",
     "find_file",
+    "path_kind",
     "sha256_of",
     "write_bytes",
     "write_json",
@@ -34,10 +39,48 @@ __all__ = [
 _HOST = re.sub(r"[^A-Za-z0-9]", "-", socket.gethostname())
 NO_SPACE = {errno.EDQUOT, errno.EFBIG, errno.ENOSPC}
 """What the system says when a file can grow no further."""
-_REFUSALS = NO_SPACE | {
-    errno.EACCES, errno.EIO, errno.EISDIR, errno.ENAMETOOLONG,
-    errno.ENOENT, errno.ENOTDIR, errno.EPERM, errno.EROFS,
+REFUSALS = NO_SPACE | {
+    errno.EACCES, errno.EIO, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG,
+    errno.ENOTDIR, errno.EPERM, errno.EROFS,
 }  # fmt: skip
+"""What the system says when a path cannot be used; each is the user's to hear, in one sentence."""
+_LONGEST_NAME = 128
+
+
+def path_kind(path: Path) -> Literal["file", "folder", "other", "nothing"]:
+    """What is at a path, links followed; "other" are devices, pipes and sockets, where reading can hang."""
+    try:
+        mode = Path(path).stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return "nothing"
+    except ValueError:  # a NUL in the name: no system has such a file
+        return "nothing"
+    except OSError as error:
+        raise UserError(f"Cannot look at {path}: {error.strerror}.") from None
+    if stat.S_ISREG(mode):
+        return "file"
+    return "folder" if stat.S_ISDIR(mode) else "other"
+
+
+def check_input(path: Path) -> None:
+    """Refuse to read what is not a plain file: a pipe would never end, a device never be full."""
+    kind = path_kind(path)
+    if kind == "nothing":
+        raise UserError(f"There is no file {path}.")
+    if kind != "file":
+        raise UserError(f"Cannot read {path}: it is {_NOT_A_FILE[kind]}.")
+
+
+def check_output(path: Path) -> Path:
+    """Where a write to `path` goes, links followed; a folder, device or pipe is refused, never replaced."""
+    target = Path(os.path.realpath(path))
+    kind = path_kind(target)
+    if kind in _NOT_A_FILE:
+        raise UserError(f"Cannot write {path}: it is {_NOT_A_FILE[kind]}.")
+    return target
+
+
+_NOT_A_FILE = {"folder": "a folder", "other": "a device or a pipe, not a file"}
 
 
 @contextlib.contextmanager
@@ -47,18 +90,19 @@ def atomic_write(path: Path) -> Iterator[Path]:
     A kill in the middle can leave the temporary file; the next write to the same path removes it. Whoever
     fills it must hear of every error: `write_bytes` does, and other libraries may not.
     """
-    path = Path(path)
-    _make_folder(path.parent)
-    _remove_leftovers(path)
+    target = check_output(path)
+    _make_folder(target.parent)
+    _remove_leftovers(target)
     # Host and process name the writer, so that a later one can tell whether it still lives.
-    temporary = path.with_name(f".{path.name}.{_HOST}.{os.getpid()}.{secrets.token_hex(4)}.partial")
+    writer = f"{_HOST}.{os.getpid()}.{secrets.token_hex(4)}"
+    temporary = target.with_name(f".{_short(target.name)}.{writer}.partial")
     try:
         with _refusals(path):
             yield temporary
             with temporary.open("rb+") as file:
                 os.fsync(file.fileno())
-            temporary.replace(path)
-            _sync_folder(path.parent)
+            temporary.replace(target)
+            _sync_folder(target.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -81,8 +125,9 @@ def write_text(path: Path, text: str) -> None:
 
 def append_text(path: Path, text: str) -> None:
     """Add text to the end of a file; where there is no room for all of it, none is added."""
-    _make_folder(path.parent)
-    with _refusals(path), path.open("ab", buffering=0) as file:
+    target = check_output(path)
+    _make_folder(target.parent)
+    with _refusals(path), target.open("ab", buffering=0) as file:
         end, rest = file.tell(), memoryview(text.encode())
         try:
             while rest:
@@ -116,14 +161,21 @@ def _refusals(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in _REFUSALS:  # a network's error, say, is not about this file
+        # A network's error, say, is not about this file.
+        if error.errno not in REFUSALS | {errno.ENOENT}:
             raise
         raise UserError(f"Cannot write {path}: {error.strerror}.") from None
 
 
+def _short(name: str) -> str:
+    """A name that leaves room for the writer's; a long one may itself be as long as a name can be."""
+    encoded = os.fsencode(name)
+    return name if len(encoded) <= _LONGEST_NAME else hashlib.sha256(encoded).hexdigest()
+
+
 def _remove_leftovers(path: Path) -> None:
     """Delete temporary files of earlier writers of `path` that are no longer alive."""
-    for leftover in path.parent.glob(f".{glob.escape(path.name)}.{_HOST}.*.partial"):
+    for leftover in path.parent.glob(f".{glob.escape(_short(path.name))}.{_HOST}.*.partial"):
         pid = leftover.name.split(".")[-3]
         if pid.isdigit() and not _is_alive(int(pid)):
             leftover.unlink(missing_ok=True)
@@ -192,6 +244,6 @@ def find_file(kind: str, names: list[str], folders: list[Path] | None = None) ->
     for folder in data_folders() if folders is None else folders:
         for name in names:
             for candidate in (folder / kind / name, folder / name):
-                if candidate.is_file():
+                if path_kind(candidate) == "file":
                     return candidate
     return None

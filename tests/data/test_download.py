@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from mcetm import UserError, load_dataset
 from mcetm.data import download
 from mcetm.data.download import d4rl_file
 from mcetm.files import cache_folder
+from mcetm.tasks.datasets import D4RL_DATASETS, D4RL_SHA256
 from tests.conftest import random_fields, write_hdf5
 
 NAME = "hopper-medium-v2"
@@ -78,6 +80,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         thread.start()
         monkeypatch.setenv("MCETM_D4RL_URL", server.url)
         monkeypatch.setattr(download, "_PAUSE", 0.01)
+        monkeypatch.setitem(download.D4RL_SHA256, FILE, hashlib.sha256(body).hexdigest())
         yield server
         server.shutdown()
 
@@ -87,13 +90,11 @@ def left_behind() -> list[str]:
     return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
 
 
-def test_a_download_is_kept_with_its_checksum(server: Server) -> None:
+def test_a_download_is_kept(server: Server) -> None:
     log = load_dataset(NAME)
     assert len(log) == 1000
     assert log.metadata.task == "hopper"
-    assert left_behind() == [FILE, FILE + ".sha256"]
-    recorded = (cache_folder() / "d4rl" / (FILE + ".sha256")).read_text()
-    assert recorded == f"{hashlib.sha256(server.body).hexdigest()}  {FILE}\n"
+    assert left_behind() == [FILE]
     load_dataset(NAME)
     assert len(server.requests) == 1, "the second use comes from the cache"
 
@@ -112,15 +113,16 @@ def test_without_ranges_the_transfer_begins_again(server: Server) -> None:
 def test_a_file_that_changes_meanwhile_is_not_patched_together(server: Server) -> None:
     server.breaks = [20_000]
     original, respond = server.body, Handler.do_GET
+    server.body = original[:-1] + b"\x07"
 
     def change(handler: Handler) -> None:
         if server.requests:
-            server.etag, server.body = '"two"', original[:-1] + b"\x07"
+            server.etag, server.body = '"two"', original
         respond(handler)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Handler, "do_GET", change)
-        assert d4rl_file(NAME).read_bytes() == server.body != original
+        assert d4rl_file(NAME).read_bytes() == original
 
 
 def test_a_transfer_that_never_ends_leaves_nothing(server: Server) -> None:
@@ -133,8 +135,42 @@ def test_a_transfer_that_never_ends_leaves_nothing(server: Server) -> None:
 def test_a_changed_file_is_refused(server: Server) -> None:
     path = d4rl_file(NAME)
     path.write_bytes(path.read_bytes()[:-1] + b"x")
-    with pytest.raises(UserError, match="is not the file that was downloaded first"):
+    with pytest.raises(UserError, match="is not the file that was published"):
         load_dataset(NAME)
+
+
+def test_a_download_of_other_bytes_is_refused(server: Server) -> None:
+    server.body = server.body[:-1] + b"x"
+    with pytest.raises(UserError, match="what came is not the file that was published: its SHA-256 differs"):
+        d4rl_file(NAME)
+    assert left_behind() == []
+
+
+@pytest.mark.parametrize("address", ["http://example.com/d4rl", "ftp://example.com", "file:///etc"])
+def test_only_https_is_used(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCETM_D4RL_URL", address)
+    with pytest.raises(UserError, match="only https addresses are used"):
+        d4rl_file(NAME)
+    assert not (cache_folder() / "d4rl").exists()
+
+
+def test_a_server_cannot_lead_away_from_https(server: Server) -> None:
+    def redirect(handler: Handler) -> None:
+        handler.send_response(302)
+        handler.send_header("Location", "http://example.com/other.hdf5")
+        handler.end_headers()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Handler, "do_GET", redirect)
+        with pytest.raises(UserError, match="only https addresses are used"):
+            d4rl_file(NAME)
+    assert left_behind() == []
+
+
+def test_every_dataset_has_a_published_checksum() -> None:
+    assert set(D4RL_SHA256) == set(D4RL_DATASETS.values())
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in D4RL_SHA256.values())
+    assert len(set(D4RL_SHA256.values())) == len(D4RL_SHA256)
 
 
 def test_an_error_page_does_not_become_the_dataset(server: Server) -> None:
@@ -172,11 +208,11 @@ def test_a_folder_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
         load_dataset(NAME, folder=tmp_path / "none")
 
 
-@pytest.mark.parametrize("place", ["argument", "variable", "cache"])
+@pytest.mark.parametrize("place", ["argument", "variable"])
 def test_a_file_at_hand_is_not_downloaded(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = cache_folder() if place == "cache" else tmp_path / "mine"
+    folder = tmp_path / "mine"
     (folder / "d4rl").mkdir(parents=True)
     write_hdf5(folder / "d4rl" / FILE, random_fields(obs_dim=11, action_dim=3))
     if place == "variable":
@@ -186,7 +222,12 @@ def test_a_file_at_hand_is_not_downloaded(
 
 def test_a_kill_in_the_middle_leaves_no_file_of_that_name(server: Server) -> None:
     server.pause = 0.05
-    command = [sys.executable, "-c", f"from mcetm.data.download import d4rl_file; d4rl_file('{NAME}')"]
+    program = (
+        "from mcetm.data import download\n"
+        f"download.D4RL_SHA256[{FILE!r}] = {download.D4RL_SHA256[FILE]!r}\n"
+        f"download.d4rl_file({NAME!r})\n"
+    )
+    command = [sys.executable, "-c", program]
     with subprocess.Popen(command, env=os.environ.copy()) as process:
         folder = cache_folder() / "d4rl"
         deadline = time.monotonic() + 30
@@ -197,4 +238,4 @@ def test_a_kill_in_the_middle_leaves_no_file_of_that_name(server: Server) -> Non
     assert [name for name in left_behind() if not name.startswith(".")] == []
     server.pause = 0.0
     assert d4rl_file(NAME).read_bytes() == server.body
-    assert left_behind() == [FILE, FILE + ".sha256"], "the remains of the killed download are gone"
+    assert left_behind() == [FILE], "the remains of the killed download are gone"

@@ -127,7 +127,7 @@ def test_a_saved_log_loads_as_it_was(
     assert_same(log, loaded)
     assert loaded.checksum == log.checksum
     np.testing.assert_array_equal(loaded.infos["qpos"], log.infos["qpos"])
-    expected = {**vars(metadata), "source": str(path), "stored_checksum": log.checksum}
+    expected = {**vars(metadata), "source": str(path)}
     assert loaded.metadata == Metadata(**expected)
 
 

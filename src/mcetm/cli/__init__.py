@@ -14,8 +14,9 @@ from mcetm.cli.data import Data
 from mcetm.cli.settings import ListSettings
 from mcetm.cli.signals import INTERRUPTED, interruptible
 from mcetm.cli.train import Evaluate, Train
+from mcetm.console import say
 from mcetm.errors import UserError
-from mcetm.files import NO_SPACE
+from mcetm.files import NO_SPACE, REFUSALS
 
 _DESCRIPTION = """Offline reinforcement learning that says where it can be trusted.
 
@@ -68,7 +69,7 @@ def _main(arguments: list[str]) -> int:
         sys.stdout.flush()
         return code
     except UserError as error:
-        print(f"mcetm: {error}", file=sys.stderr)
+        say(f"mcetm: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("mcetm: interrupted; nothing half-written was left behind.", file=sys.stderr)
@@ -77,11 +78,16 @@ def _main(arguments: list[str]) -> int:
         _drop_output()
         return 0
     except OSError as error:
-        if error.errno not in NO_SPACE:
+        if error.errno not in REFUSALS:
             raise
         _drop_output()
-        place = f" for {error.filename}" if error.filename else ""
-        print(f"mcetm: There is no room{place}: {error.strerror}.", file=sys.stderr)
+        full = error.errno in NO_SPACE
+        place = f"{' for' if full else ''} {error.filename}" if error.filename else ""
+        what = "There is no room" if full else "Cannot use"
+        say(f"mcetm: {what}{place}: {error.strerror}.", file=sys.stderr)
+        return 2
+    except MemoryError:
+        say("mcetm: There is not enough memory for this.", file=sys.stderr)
         return 2
 
 

@@ -40,7 +40,7 @@ class Compare:
     def run(self) -> int:
         """Read, compute, write, print."""
         from mcetm.errors import UserError
-        from mcetm.files import write_text
+        from mcetm.files import check_output, write_text
         from mcetm.pipeline.compare import compare_runs
         from mcetm.report.compare import draw_comparison, show_comparison, to_csv, to_latex, to_markdown
         from mcetm.tasks.own import remember
@@ -50,10 +50,14 @@ class Compare:
         if self.task is not None and ":" not in self.task:
             raise UserError(f"--task is for a task of your own, as MODULE:NAME, and not for '{self.task}'.")
         remember(self.task)
+        tables = ((self.csv, to_csv), (self.markdown, to_markdown), (self.latex, to_latex))
+        for path, _ in tables:
+            if path is not None:
+                check_output(path)  # before the work, not after it
         comparison = compare_runs(self.runs)
         written = [self.out / "compare.png"]
         draw_comparison(written[0], comparison)
-        for path, form in ((self.csv, to_csv), (self.markdown, to_markdown), (self.latex, to_latex)):
+        for path, form in tables:
             if path is not None:
                 write_text(path, form(comparison))
                 written.append(path)
@@ -62,8 +66,8 @@ class Compare:
 
             print(json.dumps(comparison.to_dict(), indent=1, allow_nan=False))
             return 0
-        from mcetm.console import output
+        from mcetm.console import output, say
 
         show_comparison(comparison, output())
-        print(f"wrote {', '.join(str(path) for path in written)} (the figure as .svg too)")
+        say(f"wrote {', '.join(str(path) for path in written)} (the figure as .svg too)")
         return 0

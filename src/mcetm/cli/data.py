@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg, subcommand
 
+from mcetm.console import say
+
 if TYPE_CHECKING:
     from mcetm.data import Transitions
 
@@ -120,7 +122,7 @@ class Collect:
         transitions = self._collect()
         write_file(transitions, self.out, compress=self.compress)
         mean = transitions.episode_returns.mean()
-        print(
+        say(
             f"wrote {self.out}: {len(transitions):,} transitions in {transitions.num_episodes:,} episodes, "
             f"mean return {mean:,.1f}"
         )
@@ -189,7 +191,7 @@ class Convert:
             self.source, folder=self.folder, infos=True, task=self.task, time_limit=self.time_limit
         )
         write_file(transitions, self.out)
-        print(f"wrote {self.out}: {len(transitions):,} transitions, checksum {transitions.checksum[:16]}")
+        say(f"wrote {self.out}: {len(transitions):,} transitions, checksum {transitions.checksum[:16]}")
         return 0
 
 
@@ -229,8 +231,7 @@ def _check_out(path: Path, *, replace: bool) -> None:
     from mcetm.data.files import check_writable
     from mcetm.errors import UserError
 
-    check_writable(path)
-    if path.exists() and not replace:
+    if check_writable(path) and not replace:
         raise UserError(f"{path} exists already; --force replaces it.")
 
 

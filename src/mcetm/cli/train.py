@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, arg
 
+from mcetm.console import say
+
 if TYPE_CHECKING:
     from mcetm.pipeline.config import TrainConfig
 
@@ -87,21 +89,21 @@ class Train:
             source = self.dataset if "/" not in self.dataset else self.dataset.strip("/").replace("/", "-")
             folder = self.out or Path("runs") / f"{Path(source).stem}-{self._name()}-{self.preset}"
         log = read_log(config, file=folder / "config.json")  # bad data end here, before a folder is made
-        print(
+        say(
             f"{config.dataset}: {len(log):,} transitions in {log.num_episodes:,} episodes, "
             f"obs {log.obs_dim}, action {log.action_dim}, mean return {log.episode_returns.mean():,.1f}"
         )
         try:
             run = train_run(config, folder, log)
         except KeyboardInterrupt:
-            print(f"stopped; go on with: mcetm train --resume {folder}")
+            say(f"stopped; go on with: mcetm train --resume {folder}")
             raise
         show_results(
             results_of(run), output(), normalised=run.task is not None and run.task.scores is not None
         )
         if run.task is None:
             print("Returns were not measured: the dataset has no task (name one with --task).")
-        print(f"report: {folder / 'report.html'}; the policy: mcetm.load_policy('{folder}')")
+        say(f"report: {folder / 'report.html'}; the policy: mcetm.load_policy('{folder}')")
         return 0
 
     def _name(self) -> str:
@@ -194,7 +196,7 @@ class Evaluate:
             found[folder.name] = result.to_dict()
             if not self.json:
                 score = "" if result.score is None else f", score {result.score:.1f} ± {result.score_std:.1f}"
-                print(f"{folder.name}: return {result.mean:,.1f} ± {result.std:,.1f}{score}")
+                say(f"{folder.name}: return {result.mean:,.1f} ± {result.std:,.1f}{score}")
         if self.json:
             print(json.dumps(found, indent=1))
         return 0

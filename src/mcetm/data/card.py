@@ -97,7 +97,7 @@ class Continuity:
         """Check every pair of neighbouring rows that belong to one episode."""
         inside = ~(transitions.terminated | transitions.truncated)[:-1]
         broken = np.flatnonzero(inside & ~continues(transitions.obs, transitions.next_obs))
-        gap = np.abs(transitions.next_obs[broken] - transitions.obs[broken + 1])
+        gap = np.abs(transitions.next_obs[broken].astype(np.float64) - transitions.obs[broken + 1])
         return cls(
             checked=int(inside.sum()),
             broken=len(broken),
@@ -199,8 +199,6 @@ def _warnings(facts: dict[str, Any]) -> tuple[str, ...]:
     metadata: Metadata = facts["metadata"]
     continuity: Continuity = facts["continuity"]
     warnings = []
-    if metadata.stored_checksum not in (None, facts["checksum"]):
-        warnings.append("the data differ from the checksum stored with them: the file was changed or damaged")
     if facts["transitions"] < _FEW_TRANSITIONS:
         warnings.append(
             f"only {facts['transitions']} transitions: enough to look at, hardly enough to learn from"

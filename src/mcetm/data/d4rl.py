@@ -15,9 +15,9 @@ import numpy as np
 
 from mcetm.data import header
 from mcetm.data.transitions import Transitions
-from mcetm.data.validate import DataError, Fault, ReadOptions, build
+from mcetm.data.validate import DataError, Fault, ReadOptions
 from mcetm.files import write_bytes
-from mcetm.formats import hdf5_array, open_hdf5
+from mcetm.formats import hdf5_array, hdf5_arrays, open_hdf5
 from mcetm.tasks.datasets import task_of
 from mcetm.tasks.registry import get_task
 
@@ -33,6 +33,7 @@ _NAMES = {
     "truncated": "timeouts",
 }
 _HEADER = "metadata/mcetm"
+_INFOS = "infos/"
 
 
 def read_d4rl(
@@ -47,28 +48,36 @@ def read_d4rl(
     """
     path = Path(path)
     with open_hdf5(path) as file:
-        metadata = header.decode(hdf5_array(file, _HEADER), str(path))
-        required = [_NAMES["obs"], *(f"infos/{name}" for name in infos if infos != "all")]
+        stored = header.decode(hdf5_array(file, _HEADER), str(path))
+        asked = [] if infos == "all" else [f"infos/{name}" for name in infos]
+        required = [_NAMES["obs"], *asked] if stored.checksum else [_NAMES["obs"], _NAMES["action"], *asked]
         missing = [name for name in required if name not in file]
         if missing:
             hint = " (the file looks like Minari's)" if "episode_0" in file else ""
             raise DataError(str(path), [Fault(name, f"is missing{hint}") for name in missing])
+        names = _infos_per_row(file) if infos == "all" else asked
         # Arrays are handed over as they lie in the file; `build` converts each at most once.
-        fields = {
-            field: hdf5_array(file, name) for field, name in _NAMES.items() if field not in metadata.absent
-        }
-        names = _infos_per_row(file, len(fields["obs"])) if infos == "all" else infos
-        kept = {name: hdf5_array(file, f"infos/{name}") for name in names}
+        arrays = hdf5_arrays(file, [*_NAMES.values(), *names])
+    fields = {field: arrays[name] for field, name in _NAMES.items()}
     guess = task_of(path.stem)
     # A file's name is a hint only: the observations must agree.
-    if metadata.task is None and guess and fields["obs"].shape[1:] == (get_task(guess).obs_dim,):
-        metadata = replace(metadata, task=guess)
-    return build(fields, metadata, infos=kept, **options)
+    if stored.metadata.task is None and guess and np.shape(fields["obs"])[1:] == (get_task(guess).obs_dim,):
+        stored = replace(stored, metadata=replace(stored.metadata, task=guess))
+    kept = {name.removeprefix(_INFOS): arrays[name] for name in names}
+    return stored.build(fields, infos=kept, **options)
 
 
-def _infos_per_row(file: h5py.File, rows: int) -> list[str]:
-    group: Any = file.get("infos", {})
-    return [name for name, item in group.items() if getattr(item, "shape", ())[:1] == (rows,)]
+def _infos_per_row(file: h5py.File) -> list[str]:
+    """Names of the arrays in the group `infos` that have a row for each observation."""
+    group: Any = file.get("infos")
+    items = group.items() if hasattr(group, "items") else ()
+    rows = _rows(file[_NAMES["obs"]])
+    return [f"{_INFOS}{name}" for name, item in items if rows is not None and _rows(item) == rows]
+
+
+def _rows(item: Any) -> int | None:
+    shape = getattr(item, "shape", None)
+    return shape[0] if shape else None
 
 
 def write_d4rl(transitions: Transitions, path: Path, *, compress: bool = False) -> None:

@@ -1,7 +1,7 @@
 """D4RL's files by name: found in a folder the user has, else downloaded once and kept.
 
-No checksum is known in advance, as D4RL publishes none. The one of the first complete download is
-recorded beside the file, and every later use is checked against it.
+What is downloaded must have the SHA-256 that is known of it beforehand, whoever sends it, and so must a file
+in the cache at every later use. Files in folders of the user's own are theirs, and read as they are.
 """
 
 from __future__ import annotations
@@ -10,17 +10,19 @@ import contextlib
 import os
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from http import HTTPStatus
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
+from typing import Any
 
 from mcetm.console import Advance, progress
 from mcetm.errors import UserError
-from mcetm.files import atomic_write, cache_folder, data_folders, find_file, sha256_of, write_text
-from mcetm.tasks.datasets import D4RL_DATASETS
+from mcetm.files import atomic_write, cache_folder, data_folders, find_file, path_kind, sha256_of
+from mcetm.tasks.datasets import D4RL_DATASETS, D4RL_SHA256
 
-D4RL_URL = "http://rail.eecs.berkeley.edu/datasets/offline_rl/gym_mujoco_v2"
+D4RL_URL = "https://rail.eecs.berkeley.edu/datasets/offline_rl/gym_mujoco_v2"
 _ATTEMPTS = 4
 _TIMEOUT = 30.0
 _PAUSE = 0.5
@@ -34,13 +36,18 @@ def d4rl_file(name: str, *, folder: Path | None = None) -> Path:
     `$MCETM_D4RL_URL` names a mirror.
     """
     found = find_d4rl(name, folder=folder)
-    if found is not None:
-        _verify(found)
-        return found
     file_name = D4RL_DATASETS[name]
     target = cache_folder() / "d4rl" / file_name
+    if found is not None:
+        if found.is_relative_to(cache_folder()) and not _is_published(found, file_name):
+            raise UserError(
+                f"{found} is not the file that was published (its SHA-256 differs); delete it to download it "
+                "again, or keep it outside the cache, in a folder named in MCETM_DATA."
+            )
+        return found
     url = f"{os.environ.get('MCETM_D4RL_URL', D4RL_URL).rstrip('/')}/{file_name}"
     try:
+        _check_address(url)
         _download(url, target)
     except (OSError, HTTPException, ValueError) as error:
         with contextlib.suppress(OSError):
@@ -55,26 +62,14 @@ def d4rl_file(name: str, *, folder: Path | None = None) -> Path:
 
 def find_d4rl(name: str, *, folder: Path | None = None) -> Path | None:
     """The file of a D4RL dataset where it is at hand."""
-    if folder is not None and not folder.is_dir():
+    if folder is not None and path_kind(folder) != "folder":
         raise UserError(f"There is no folder {folder}.")
     places = [*([folder] if folder else []), *data_folders()]
     return find_file("d4rl", [D4RL_DATASETS[name], f"{name}.hdf5"], places)
 
 
-def _sum_file(path: Path) -> Path:
-    return path.with_name(path.name + ".sha256")
-
-
-def _verify(path: Path) -> None:
-    """Compare with the checksum recorded at the first download, where there is one."""
-    if not _sum_file(path).is_file():
-        return
-    recorded = _sum_file(path).read_text().split()
-    if recorded[:1] != [sha256_of(path)]:
-        raise UserError(
-            f"{path} is not the file that was downloaded first (its checksum differs from the one in "
-            f"{_sum_file(path).name}); delete both to download it again."
-        )
+def _is_published(path: Path, file_name: str) -> bool:
+    return sha256_of(path) == D4RL_SHA256[file_name]
 
 
 def _download(url: str, target: Path) -> None:
@@ -86,8 +81,28 @@ def _download(url: str, target: Path) -> None:
             magic = file.read(4)
         if magic != b"\x89HDF":
             raise ConnectionError("what came is not an HDF5 file")  # an error page, say
-        # First the sum, then the file: a kill in between leaves no file that nothing vouches for.
-        write_text(_sum_file(target), f"{sha256_of(partial)}  {target.name}\n")
+        if not _is_published(partial, target.name):
+            raise ConnectionError("what came is not the file that was published: its SHA-256 differs")
+
+
+def _check_address(url: str) -> None:
+    """Nobody on the way may read or change what comes: only https, or this machine itself."""
+    parts = urllib.parse.urlsplit(url)
+    here = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost")
+    if parts.scheme != "https" and not here:
+        raise ValueError("only https addresses are used")
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows a server to another address only where that one could have been named too."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        try:
+            _check_address(newurl)
+        except ValueError:
+            fp.close()
+            raise
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def _fetch(url: str, partial: Path, *, label: str) -> None:
@@ -116,7 +131,7 @@ def _request(url: str, have: int, version: str | None) -> HTTPResponse:
     if have and version:
         request.add_header("Range", f"bytes={have}-")
         request.add_header("If-Range", version)
-    return urllib.request.urlopen(request, timeout=_TIMEOUT)  # noqa: S310
+    return urllib.request.build_opener(_Redirects).open(request, timeout=_TIMEOUT)
 
 
 def _receive(response: HTTPResponse, partial: Path, bar: Advance) -> None:

@@ -68,6 +68,8 @@ def _steps_of(episode: Mapping[str, Any]) -> dict[str, np.ndarray]:
     terminated = np.zeros(length, bool)
     ended = np.asarray(episode.get("terminated", False))
     if ended.ndim == 0:
+        if ended not in (0, 1):
+            raise ValueError(f"'terminated' must be 0 or 1, but is {str(ended)[:40]!r}")
         terminated[-1] = bool(ended)
     elif len(ended) == length:
         terminated = ended.reshape(length)

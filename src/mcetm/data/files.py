@@ -12,6 +12,7 @@ from mcetm.data.tables import read_csv, read_parquet
 from mcetm.data.transitions import Transitions
 from mcetm.data.validate import ReadOptions
 from mcetm.errors import UserError
+from mcetm.files import check_output, path_kind
 from mcetm.formats import kind_of
 
 _READERS = {"npz": read_transitions_npz, "csv": read_csv, "parquet": read_parquet}
@@ -34,12 +35,12 @@ def write_file(transitions: Transitions, path: Path, *, compress: bool = False) 
         write_d4rl(transitions, path, compress=compress)
 
 
-def check_writable(path: Path) -> None:
-    """Refuse a bad name before the work that would be lost on it."""
+def check_writable(path: Path) -> bool:
+    """Refuse a bad name before the work that would be lost on it; whether there is a file to replace."""
     if path.suffix.lower() not in (".npz", ".hdf5", ".h5"):
         raise UserError(f"Cannot write {path}: the name must end in .npz, .hdf5 or .h5.")
-    if path.is_dir():
-        raise UserError(f"Cannot write {path}: it is a folder.")
-    existing = next(parent for parent in path.absolute().parents if parent.exists())
+    target = check_output(path)
+    existing = next(parent for parent in target.parents if path_kind(parent) != "nothing")
     if not existing.is_dir() or not os.access(existing, os.W_OK):
         raise UserError(f"Cannot write {path}: {existing} is not a folder that can be written to.")
+    return path_kind(target) == "file"

@@ -1,14 +1,45 @@
-"""The metadata of a log as JSON: what our own files carry beside the arrays."""
+"""The metadata of a log as JSON: what our own files carry beside the arrays, with their checksum."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Unpack
 
+from mcetm.console import one_line
 from mcetm.data.transitions import Metadata, Transitions
-from mcetm.data.validate import DataError, Fault
+from mcetm.data.validate import DataError, Fault, ReadOptions, build
+from mcetm.errors import UserError
 from mcetm.tasks.registry import task_names
 
 _FORMAT = 1
+_CAN_BE_ABSENT = {"action", "reward"}
+_LONGEST_NOTE = 500
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a file says about the arrays in it."""
+
+    metadata: Metadata
+    checksum: str | None = None
+    """Of the arrays as they were written; None in files of other makers."""
+
+    def build(
+        self, fields: Mapping[str, Any], *, infos: Mapping[str, Any], **options: Unpack[ReadOptions]
+    ) -> Transitions:
+        """Transitions from the file's arrays, which must be those that were written."""
+        present = {name: array for name, array in fields.items() if name not in self.metadata.absent}
+        ours = self.checksum is not None
+        transitions = build(present, self.metadata, infos=infos, ends_are_marked=ours, **options)
+        if ours and transitions.checksum != self.checksum:
+            raise UserError(
+                f"{self.metadata.source} was changed or damaged after it was written: its data differ from "
+                "the checksum stored with them."
+            )
+        return transitions
 
 
 def encode(transitions: Transitions) -> str:
@@ -30,33 +61,72 @@ def encode(transitions: Transitions) -> str:
     )
 
 
-def decode(text: str | bytes | None, source: str) -> Metadata:
+def decode(text: Any, source: str) -> Stored:
     """The counterpart of `encode`; None (a file of another maker) says nothing."""
     if text is None:
-        return Metadata(source=source)
+        return Stored(Metadata(source=source))
     try:
         header = json.loads(text)
-        if header["format"] != _FORMAT:
-            message = f"is of format {header['format']}, but this version of mcetm reads format {_FORMAT}"
-            raise DataError(source, [Fault("header", message)])
-        low, high = (
-            None if header[key] is None else tuple(map(float, header[key]))
-            for key in ("action_low", "action_high")
-        )
-        task, notes = header["task"], tuple(header["notes"])
-        if task is not None and task not in task_names():
-            note = f"the file's task '{task}' is not registered here; --task MODULE:{task} imports it"
-            task, notes = None, (*notes, note)
-        return Metadata(
-            source=source,
-            task=task,
-            action_low=low,
-            action_high=high,
-            absent=frozenset(header["absent"]),
-            dropped=int(header["dropped"]),
-            notes=notes,
-            stored_checksum=header["checksum"],
-            provenance=header["provenance"],
-        )
-    except (ValueError, KeyError, TypeError):
-        raise DataError(source, [Fault("header", "the stored metadata is damaged")]) from None
+    except (ValueError, TypeError, RecursionError):
+        header = None
+    if not isinstance(header, dict):
+        raise DataError(source, [Fault("header", "the stored metadata is damaged")])
+    if header.get("format") != _FORMAT:
+        found = one_line(repr(header.get("format")))
+        message = f"is of format {found}, but this version of mcetm reads format {_FORMAT}"
+        raise DataError(source, [Fault("header", message)])
+    damaged = [name for name, good in _GOOD.items() if name not in header or not good(header[name])]
+    if damaged:
+        faults = [Fault("header", f"the stored metadata is damaged: '{name}'") for name in damaged]
+        raise DataError(source, faults)
+    low, high = (
+        None if header[key] is None else tuple(map(float, header[key]))
+        for key in ("action_low", "action_high")
+    )
+    task, notes = header["task"], tuple(one_line(note, _LONGEST_NOTE) for note in header["notes"])
+    if task is not None and task not in task_names():
+        name = one_line(task)
+        notes = (*notes, f"the file's task '{name}' is not registered here; --task MODULE:{name} imports it")
+        task = None
+    metadata = Metadata(
+        source=source,
+        task=task,
+        action_low=low,
+        action_high=high,
+        absent=frozenset(header["absent"]),
+        dropped=header["dropped"],
+        notes=notes,
+        provenance=header["provenance"],
+    )
+    return Stored(metadata, header["checksum"])
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+
+
+def _are_bounds(value: Any) -> bool:
+    """No bounds, or numbers that single precision can hold; infinite ones too, but not NaN."""
+    return value is None or (isinstance(value, list) and all(_is_bound(item) for item in value))
+
+
+def _is_bound(value: Any) -> bool:
+    whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53
+    return whole or (isinstance(value, float) and value == value)
+
+
+def _are_words(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+_GOOD: dict[str, Callable[[Any], bool]] = {
+    "checksum": lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None,
+    "task": lambda value: value is None or isinstance(value, str),
+    "action_low": _are_bounds,
+    "action_high": _are_bounds,
+    "absent": lambda value: _are_words(value) and set(value) <= _CAN_BE_ABSENT,
+    "dropped": _is_count,
+    "notes": _are_words,
+    "provenance": lambda value: isinstance(value, dict),
+}
+"""Whether a field of the header is what `encode` writes."""

@@ -14,7 +14,12 @@ _ROUNDING = 1e-5
 
 
 def complete(
-    arrays: dict[str, np.ndarray], metadata: Metadata, infos: Mapping[str, np.ndarray], time_limit: int | None
+    arrays: dict[str, np.ndarray],
+    metadata: Metadata,
+    infos: Mapping[str, np.ndarray],
+    time_limit: int | None,
+    *,
+    ends_are_marked: bool = False,
 ) -> Transitions:
     """Transitions from checked arrays: fill in what can be inferred, drop rows whose successor is unknown."""
     rows = len(arrays["obs"])
@@ -31,7 +36,10 @@ def complete(
         terminated = np.zeros(rows, bool)
         notes.append("the log has no 'terminated' field: no row counts as a termination")
 
-    truncated = _episode_cuts(arrays, terminated, time_limit, notes)
+    if ends_are_marked and "truncated" in arrays:
+        truncated = arrays["truncated"].copy()
+    else:
+        truncated = _episode_cuts(arrays, terminated, time_limit, notes)
     ends = terminated | truncated
     if not ends[-1]:
         truncated[-1] = ends[-1] = True
@@ -91,6 +99,7 @@ def _episode_cuts(
                 "no time-outs are marked: episodes are cut where next_obs does not continue in the next row"
             )
     elif time_limit is not None:
+        time_limit = min(time_limit, rows + 1)  # beyond that no limit cuts anything
         # Count rows since the last termination; every `time_limit`-th is a time-out.
         last_end = np.maximum.accumulate(np.where(terminated, np.arange(rows), -1))
         since = np.arange(rows) - np.concatenate([[-1], last_end[:-1]]) - 1
@@ -109,5 +118,6 @@ def continues(obs: np.ndarray, next_obs: np.ndarray) -> np.ndarray:
     following = obs[1:]
     # The typical size of a column forgives rounding near zero; a median, so that no outlier widens it.
     typical = np.median(np.abs(obs[:: max(1, len(obs) // 1000)]), axis=0)
-    tolerance = _ROUNDING * (np.maximum(np.abs(next_obs[:-1]), np.abs(following)) + typical)
-    return np.all(np.abs(next_obs[:-1] - following) <= tolerance, axis=1)
+    tolerance = _ROUNDING * np.maximum(np.abs(next_obs[:-1]), np.abs(following)) + _ROUNDING * typical
+    with np.errstate(over="ignore"):  # numbers so far apart that their difference is infinite
+        return np.all(np.abs(next_obs[:-1] - following) <= tolerance, axis=1)

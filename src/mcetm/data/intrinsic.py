@@ -31,8 +31,8 @@ def intrinsic_dimension(
     a log too short to be thinned (under ten rows for each sample) is therefore read with care.
     None where fewer than 20 distinct points remain.
     """
-    spread = points.std(axis=0)
-    scaled = (points[:, spread > 0] / spread[spread > 0]).astype(np.float64)
+    spread = points.std(axis=0, dtype=np.float64)  # squares of large numbers overflow in single precision
+    scaled = points[:, spread > 0] / spread[spread > 0]
     rng = np.random.default_rng(seed)
     samples = min(samples, len(scaled) // 2)  # half at most, so that the repeats differ
     estimates = []

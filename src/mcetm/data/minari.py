@@ -1,21 +1,34 @@
-"""Minari datasets from the local store; the environment need not be installed."""
+"""Minari datasets from the local store; the environment need not be installed, and is never made.
+
+A store is files like any others, and may come from anybody. What Minari itself does where a store does not
+describe its spaces, making the environment that it names, would run code of the store's choice.
+"""
 
 from __future__ import annotations
 
+import functools
+import json
+import math
+import operator
 import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
+from mcetm.console import one_line
 from mcetm.data.episodes import from_episodes
 from mcetm.data.transitions import Metadata, Transitions
 from mcetm.data.validate import DataError, Fault, ReadOptions
 from mcetm.errors import UserError
+from mcetm.files import check_input, path_kind
+from mcetm.formats import first_clause, hdf5_arrays, open_hdf5
 from mcetm.tasks.registry import get_task, task_names
 
-if TYPE_CHECKING:
-    from gymnasium import Space
+_MOST_DESCRIPTION = 64 << 20
+_STEPS = ("rewards", "terminations")
 
 
 def store_folder() -> Path:
@@ -27,7 +40,7 @@ def store_folder() -> Path:
 def find_minari(name: str) -> Path | None:
     """The folder of a dataset id in the local store (or a folder given as such), if it is there."""
     for folder in (Path(name), store_folder() / name):
-        if (folder / "data" / "metadata.json").is_file():
+        if path_kind(folder / "data" / "metadata.json") == "file":
             return folder
     return None
 
@@ -45,78 +58,196 @@ def read_minari(name: str, **options: Unpack[ReadOptions]) -> Transitions:
     spaces come from the dataset's own metadata, so neither the environment nor its package is
     needed; the task is recognised by the environment's id where it is one of ours.
     """
-    import minari
-
     folder = find_minari(name)
     if folder is None:
         raise UserError(
             f"There is no Minari dataset '{name}' in {store_folder()}; get it with: minari download {name}"
         )
-    try:
-        dataset = minari.MinariDataset(folder / "data")
-        obs_space, action_space = dataset.observation_space, dataset.action_space
-        env_id = None if dataset.env_spec is None else dataset.env_spec.id
-        episodes = [
-            {
-                "obs": _flat(episode.observations, obs_space, len(episode) + 1, "observations"),
-                "action": _flat(episode.actions, action_space, len(episode), "actions"),
-                "reward": episode.rewards,
-                "terminated": episode.terminations,
-                "truncated": episode.truncations,
-            }
-            for episode in dataset.iterate_episodes()
-        ]
-    except UserError:
-        raise
-    except Exception as error:  # whatever Minari meets in a damaged store, in whatever layer below it
-        detail = " ".join(str(error).split()) or type(error).__name__
-        raise UserError(f"The Minari dataset '{name}' in {folder} cannot be read: {detail}.") from None
-    low, high = _bounds(action_space)
+    description = _read_description(folder / "data" / "metadata.json")
+    read = _hdf5_episodes if description.format == "hdf5" else _arrow_episodes
+    episodes = list(read(folder / "data", description))
     metadata = Metadata(
         source=f"minari:{name}",
-        task=_task_of(env_id, _width(obs_space)),
-        action_low=low,
-        action_high=high,
-        provenance={"minari": dataset.id, "environment": env_id},
+        task=_task_of(description.environment, description.obs),
+        action_low=_bounds(description.action, "low"),
+        action_high=_bounds(description.action, "high"),
+        provenance={"minari": description.name or name, "environment": description.environment},
     )
     return from_episodes(episodes, metadata=metadata, **options)
 
 
-def _task_of(env_id: str | None, width: int | None) -> str | None:
-    """The task of this environment, unless options of its own changed what it observes."""
-    known = (get_task(name) for name in task_names())
-    return next((task.name for task in known if (task.env_id, task.obs_dim) == (env_id, width)), None)
+@dataclass(frozen=True)
+class _Box:
+    """One array of a (possibly nested) space."""
+
+    path: tuple[str | int, ...]
+    """Keys of dictionaries and places in tuples that lead to it."""
+    shape: tuple[int, ...]
+    low: np.ndarray
+    high: np.ndarray
+
+    def flat(self, values: Any, rows: int, place: str) -> np.ndarray:
+        """Values of all steps as one row of numbers each."""
+        array = np.asarray(values)
+        if array.shape != (rows, *self.shape):
+            message = f"has the shape {array.shape}, but {(rows, *self.shape)} is needed"
+            raise DataError("the dataset", [Fault(place, message)])
+        return array.reshape(rows, math.prod(self.shape))
 
 
-def _width(space: Space[Any]) -> int | None:
-    return int(np.prod(space.shape)) if space.shape is not None else None
+@dataclass(frozen=True)
+class _Description:
+    """What `metadata.json` says."""
+
+    format: str
+    episodes: int
+    name: str | None
+    environment: str | None
+    obs: tuple[_Box, ...]
+    action: tuple[_Box, ...]
 
 
-def _flat(values: Any, space: Space[Any], rows: int, what: str) -> np.ndarray:
-    """Values of a (possibly nested) space as one row of numbers per step."""
-    from gymnasium import spaces
-
-    if isinstance(space, spaces.Box):
-        return np.asarray(values).reshape(rows, -1)
-    if isinstance(space, spaces.Dict):
-        return np.concatenate([_flat(values[k], s, rows, what) for k, s in space.spaces.items()], axis=1)
-    if isinstance(space, spaces.Tuple):
-        return np.concatenate(
-            [_flat(v, s, rows, what) for v, s in zip(values, space.spaces, strict=True)], axis=1
-        )
-    raise DataError(
-        "the dataset", [Fault(what, f"a {type(space).__name__} space is not supported, only continuous ones")]
+def _read_description(path: Path) -> _Description:
+    check_input(path)
+    if path.stat().st_size > _MOST_DESCRIPTION:
+        raise UserError(f"{path} is too large for the description of a dataset.")
+    try:
+        content = json.loads(path.read_bytes())
+        spec = content.get("env_spec")
+        environment = None if spec is None else json.loads(spec)["id"]
+        name = content.get("dataset_id")
+        form, episodes = content["data_format"], content["total_episodes"]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise UserError(f"{path} is damaged: it is not the description of a Minari dataset.") from None
+    if form not in ("hdf5", "arrow", "parquet"):
+        raise UserError(f"{path} names a format of data that is not known here, '{one_line(str(form))}'.")
+    if not isinstance(episodes, int) or episodes < 0:
+        raise UserError(f"{path} is damaged: 'total_episodes' is not a number of episodes.")
+    return _Description(
+        format=form,
+        episodes=episodes,
+        name=one_line(name) if isinstance(name, str) else None,
+        environment=one_line(environment) if isinstance(environment, str) else None,
+        obs=_read_space(path, content, "observation"),
+        action=_read_space(path, content, "action"),
     )
 
 
-def _bounds(space: Space[Any]) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
-    """Action bounds, where they are finite."""
-    from gymnasium import spaces
+def _read_space(path: Path, content: dict[str, Any], what: str) -> tuple[_Box, ...]:
+    text = content.get(f"{what}_space")
+    if text is None:
+        raise UserError(
+            f"{path} does not describe its {what}s, and to ask the environment for them would run code that "
+            "the dataset names; write it again with Minari 0.5 or later."
+        )
+    try:
+        return tuple(_boxes(json.loads(text), (), f"{what}s"))
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        raise UserError(f"{path} is damaged: its '{what}_space' cannot be read.") from None
 
-    parts = list(space.spaces.values()) if isinstance(space, spaces.Dict) else None
-    parts = list(space.spaces) if isinstance(space, spaces.Tuple) else parts or [space]
-    if not all(isinstance(part, spaces.Box) and part.is_bounded() for part in parts):
-        return None, None
-    boxes = [part for part in parts if isinstance(part, spaces.Box)]
-    low, high = (np.concatenate([getattr(b, side).ravel() for b in boxes]) for side in ("low", "high"))
-    return tuple(map(float, low)), tuple(map(float, high))
+
+def _boxes(space: dict[str, Any], path: tuple[str | int, ...], what: str) -> Iterator[_Box]:
+    """The arrays of a space as Minari writes it; dictionaries in the order of Gymnasium's."""
+    if space["type"] == "Dict":
+        for key in sorted(space["subspaces"]):
+            yield from _boxes(space["subspaces"][key], (*path, key), what)
+    elif space["type"] == "Tuple":
+        for place, part in enumerate(space["subspaces"]):
+            yield from _boxes(part, (*path, place), what)
+    elif space["type"] == "Box":
+        shape = tuple(int(size) for size in space["shape"])
+        low, high = np.array(space["low"], np.float64), np.array(space["high"], np.float64)
+        if low.shape != shape or high.shape != shape or np.isnan(low).any() or np.isnan(high).any():
+            raise ValueError("bounds do not fit the shape")
+        if len(shape) == 3 and space["dtype"] == "uint8":
+            raise DataError("the dataset", [Fault(what, "images are not supported, only vectors of numbers")])
+        yield _Box(path, shape, low.ravel(), high.ravel())
+    else:
+        kind = one_line(str(space["type"]))
+        message = f"a {kind} space is not supported, only continuous ones"
+        raise DataError("the dataset", [Fault(what, message)])
+
+
+def _hdf5_episodes(folder: Path, description: _Description) -> Iterator[dict[str, Any]]:
+    """Episodes of the usual kind of store; what nobody needs of it, such as `infos`, is not read."""
+    spaces = (("observations", description.obs), ("actions", description.action))
+    parts = [*_STEPS, *(_hdf5_name(what, box) for what, boxes in spaces for box in boxes)]
+    with open_hdf5(folder / "main_data.hdf5") as file:
+        _check_count(folder, description, sum(str(name).startswith("episode_") for name in file))
+        groups = [f"episode_{i}" for i in range(description.episodes)]
+        arrays = hdf5_arrays(file, [f"{group}/{part}" for group in groups for part in parts])
+    missing = [name for name, array in arrays.items() if array is None]
+    if missing:
+        raise DataError(str(folder), [Fault(one_line(missing[0]), "is missing")])
+    for group in groups:
+
+        def values(what: str, box: _Box, group: str = group) -> Any:
+            return arrays[f"{group}/{_hdf5_name(what, box)}"]
+
+        rewards, terminations = (arrays[f"{group}/{part}"] for part in _STEPS)
+        yield _episode(description, group, rewards, terminations, values)
+
+
+def _hdf5_name(what: str, box: _Box) -> str:
+    return "/".join([what, *(f"_index_{key}" if isinstance(key, int) else key for key in box.path)])
+
+
+def _arrow_episodes(folder: Path, description: _Description) -> Iterator[dict[str, Any]]:
+    """Episodes of Minari's other stores, read by Minari once each of their files has been looked at."""
+    import minari
+
+    _check_count(folder, description, sum(path_kind(path) == "folder" for path in folder.iterdir()))
+    for path in folder.rglob("*"):
+        if path_kind(path) != "folder":
+            check_input(path)
+    try:
+        for episode in minari.MinariDataset(folder).iterate_episodes():
+            whole = {"observations": episode.observations, "actions": episode.actions}
+
+            def values(what: str, box: _Box, whole: dict[str, Any] = whole) -> Any:
+                return functools.reduce(operator.getitem, box.path, whole[what])
+
+            place = f"episode {episode.id}"
+            yield _episode(description, place, episode.rewards, episode.terminations, values)
+    except UserError:
+        raise
+    except Exception as error:  # whatever Minari meets in a damaged store, in whatever layer below it
+        raise UserError(f"The Minari dataset in {folder} cannot be read: {first_clause(error)}.") from None
+
+
+def _check_count(folder: Path, description: _Description, found: int) -> None:
+    if found != description.episodes:
+        message = f"metadata.json says {description.episodes}, but there are {found}"
+        raise DataError(str(folder), [Fault("episodes", message)])
+
+
+def _episode(
+    description: _Description, place: str, rewards: Any, terminations: Any, values: Callable[[str, _Box], Any]
+) -> dict[str, Any]:
+    """One episode for `from_episodes`, the arrays of its spaces side by side."""
+    rows = np.size(rewards)
+
+    def joined(what: str, boxes: tuple[_Box, ...], rows: int) -> np.ndarray:
+        columns = (box.flat(values(what, box), rows, f"{place}, {what}") for box in boxes)
+        return np.concatenate([np.zeros((rows, 0), np.float32), *columns], axis=1)
+
+    return {
+        "obs": joined("observations", description.obs, rows + 1),
+        "action": joined("actions", description.action, rows),
+        "reward": rewards,
+        "terminated": terminations,
+    }
+
+
+def _task_of(environment: str | None, boxes: tuple[_Box, ...]) -> str | None:
+    """The task of this environment, unless options of its own changed what it observes."""
+    width = sum(math.prod(box.shape) for box in boxes)
+    known = (get_task(name) for name in task_names())
+    return next((task.name for task in known if (task.env_id, task.obs_dim) == (environment, width)), None)
+
+
+def _bounds(boxes: tuple[_Box, ...], side: str) -> tuple[float, ...] | None:
+    """Action bounds on one side, where all of them are finite on both."""
+    if not all(np.isfinite(box.low).all() and np.isfinite(box.high).all() for box in boxes):
+        return None
+    return tuple(float(bound) for box in boxes for bound in getattr(box, side))

@@ -38,8 +38,6 @@ class Metadata:
     """Rows left out because their next observation is unknown."""
     notes: tuple[str, ...] = ()
     """What a reader had to assume or infer, one sentence each."""
-    stored_checksum: str | None = None
-    """What the file says its checksum is; the card compares."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """How the data came about (task, policy checksums, seed, versions), when it is recorded."""
 
@@ -203,7 +201,7 @@ class Transitions:
         return Transitions(
             **arrays,
             infos={k: v[rows] for k, v in self.infos.items()},
-            metadata=replace(self.metadata, stored_checksum=None),
+            metadata=self.metadata,
         )
 
     def split(self, holdout: float = 0.1, *, seed: int = 0) -> tuple[Transitions, Transitions]:
@@ -234,7 +232,10 @@ class Transitions:
 
     def with_metadata(self, **changes: Any) -> Transitions:
         """The same rows with some metadata replaced."""
-        return replace(self, metadata=replace(self.metadata, **changes))
+        changed = replace(self, metadata=replace(self.metadata, **changes))
+        if "checksum" in vars(self) and changed.metadata.absent == self.metadata.absent:
+            vars(changed)["checksum"] = self.checksum  # the same rows; computing it again takes longer
+        return changed
 
     def save(self, path: str | Path) -> None:
         """Write to `.npz`, or to HDF5 in D4RL's layout (`.hdf5`, `.h5`), whole or not at all."""

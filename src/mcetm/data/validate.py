@@ -65,6 +65,7 @@ def build(
     metadata: Metadata,
     *,
     infos: Mapping[str, Any] | None = None,
+    ends_are_marked: bool = False,
     **options: Unpack[ReadOptions],
 ) -> Transitions:
     """Validate raw fields and build transitions.
@@ -77,7 +78,8 @@ def build(
     - no next_obs: the following row's obs, inside an episode; rows at an episode's end have no
       known successor and are dropped;
     - no truncated: episodes are cut where `episode` changes, where next_obs does not continue
-      in the following row, or else every `time_limit` rows.
+      in the following row, or else every `time_limit` rows; `ends_are_marked` says that no end is
+      missing, whatever the rows look like.
 
     A task, from the options or the metadata, completes action bounds and time limit.
     """
@@ -129,7 +131,7 @@ def build(
     if faults:
         raise DataError(metadata.source, faults)
 
-    transitions = complete(arrays, metadata, infos, time_limit)
+    transitions = complete(arrays, metadata, infos, time_limit, ends_are_marked=ends_are_marked)
     minimum = options.get("min_transitions")
     minimum = max(1, MIN_TRANSITIONS if minimum is None else minimum)
     if len(transitions) < minimum:
@@ -210,8 +212,8 @@ def _singles(name: str, array: np.ndarray, faults: list[Fault]) -> np.ndarray:
 
 def _non_numeric_fault(name: str, array: np.ndarray) -> Fault:
     """Name the first entry that is not a number."""
-    flat = array.reshape(len(array), -1) if array.ndim else array.reshape(1, 1)
-    for row, entries in enumerate(flat):
+    rows = len(array) if array.ndim else 1
+    for row, entries in enumerate(array.reshape(rows, -1) if array.size else ()):
         for entry in entries:
             if not isinstance(entry, int | float | np.number | np.bool_) or isinstance(entry, complex):
                 return Fault(name, f"is not numeric, {str(entry)[:40]!r}", row)

@@ -14,6 +14,7 @@ from mcetm.data.transitions import Transitions
 from mcetm.data.validate import DataError, ReadOptions
 from mcetm.envs.recipes import cached_dataset
 from mcetm.errors import UserError
+from mcetm.files import path_kind
 from mcetm.tasks.datasets import D4RL_DATASETS, RECIPES
 from mcetm.tasks.registry import suggestion, task_names
 
@@ -42,7 +43,8 @@ def load_dataset(
         if name not in D4RL_DATASETS:
             raise UserError(f"Unknown D4RL dataset '{name}'{suggestion(name, D4RL_DATASETS)}")
         return read_file(d4rl_file(name, folder=_path(folder)), infos=infos, **options)
-    if Path(text).is_file():
+    kind = path_kind(Path(text)) if text else "nothing"
+    if kind in ("file", "other"):  # what is no plain file is refused there
         return read_file(Path(text), infos=infos, **options)
     if text in RECIPES:
         return _collected(text, infos=infos, **options)
@@ -50,7 +52,7 @@ def load_dataset(
         return read_file(d4rl_file(text, folder=_path(folder)), infos=infos, **options)
     if find_minari(text) is not None:
         return read_minari(text, **options)
-    if text and Path(text).is_dir():
+    if kind == "folder":
         raise UserError(f"{text} is a folder, but not that of a Minari dataset; name a file in it.")
     if re.fullmatch(r"[^.]+/[^.]+-v\d+", text):
         return read_minari(text, **options)  # which says that it is not there, and how to get it
@@ -67,6 +69,8 @@ def _collected(name: str, *, infos: bool, **options: Unpack[ReadOptions]) -> Tra
     path = cached_dataset(RECIPES[name])
     try:
         transitions = read_file(path, infos=infos, **options)
+        if transitions.metadata.provenance.get("dataset") != name:
+            raise UserError(f"{path} is not the dataset '{name}' that was collected.")
     except DataError:
         raise
     except UserError as error:

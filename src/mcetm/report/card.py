@@ -63,16 +63,25 @@ def _origin(provenance: Mapping[str, Any]) -> str:
     words = []
     if environment := provenance.get("environment"):
         words.append(f"collected in {environment}")
-    shares = provenance.get("shares", [])
-    policies = list(dict.fromkeys(name for share in shares for name in share["policies"]))
-    if policies:
+    if policies := _policies(provenance):
         shown = ", ".join(policies[:3]) + (f" and {len(policies) - 3} more" if len(policies) > 3 else "")
         words.append(f"by {shown}")
     if "seed" in provenance:
         words.append(f"seed {provenance['seed']}")
     if note := provenance.get("note"):
-        words.append(note)
+        words.append(str(note))
     return "; ".join(words) or ", ".join(f"{name} {value}" for name, value in provenance.items())
+
+
+def _policies(provenance: Mapping[str, Any]) -> list[str]:
+    """Who acted, each once; a file of another maker may say it in a way of its own, or not at all."""
+    shares = provenance.get("shares")
+    named = (
+        [share.get("policies") for share in shares if isinstance(share, dict)]
+        if isinstance(shares, list)
+        else []
+    )
+    return list(dict.fromkeys(str(name) for names in named if isinstance(names, list) for name in names))
 
 
 def _summary(summary: Summary) -> str:

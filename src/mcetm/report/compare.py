@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mcetm.console import one_line, printable
 from mcetm.evaluation.comparison import Comparison, Dataset, Summary
 from mcetm.evaluation.statistics import Estimate
 from mcetm.report.figures import STYLES, figure
@@ -74,7 +75,8 @@ def to_csv(comparison: Comparison) -> str:
         mean, iqm = summary.mean, summary.iqm
         numbers = (mean.value, mean.low, mean.high, summary.std, iqm.value, iqm.low, iqm.high)
         trained = " ".join(str(count) for count in updates)
-        writer.writerow((algorithm, dataset, comparison.measure, summary.runs, seeds, trained, *numbers))
+        names = (_csv_name(algorithm), _csv_name(dataset), comparison.measure)
+        writer.writerow((*names, summary.runs, seeds, trained, *numbers))
 
     for (algorithm, dataset), cell in comparison.cells.items():
         seeds = " ".join(str(seed) for seed in cell.seeds)
@@ -83,6 +85,11 @@ def to_csv(comparison: Comparison) -> str:
         if len(comparison.common) > 1:  # over one dataset it would be the same line again
             write(algorithm, "all in common", summary, "", comparison.updates_of(algorithm))
     return stream.getvalue()
+
+
+def _csv_name(text: str) -> str:
+    """A name as a spreadsheet shows it: one that begins like a formula would be computed."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
 def to_markdown(comparison: Comparison) -> str:
@@ -100,10 +107,11 @@ def to_markdown(comparison: Comparison) -> str:
 
 def to_latex(comparison: Comparison) -> str:
     """Tables for a paper: `tabular` with booktabs' rules; what must be known stands in comments."""
-    parts = ["".join(f"% {note}\n" for note in comparison.notes) + "% Needs \\usepackage{booktabs}."]
+    notes = "".join(f"% {_words(note)}\n" for note in comparison.notes)
+    parts = [notes + "% Needs \\usepackage{booktabs}."]
     for grid in grids(comparison):
         lines = [
-            f"% {grid.title}",
+            f"% {_words(grid.title)}",
             f"\\begin{{tabular}}{{{'l' * grid.words}{'r' * (len(grid.head) - grid.words)}}}",
             "\\toprule",
             " & ".join(_latex_head(cell) for cell in grid.head) + r" \\",
@@ -205,8 +213,13 @@ def _extent(comparison: Comparison) -> str:
     return f"; below, over {common if common == every else f'{common} of {every}'} datasets"
 
 
+def _words(text: str) -> str:
+    """Text on one line: a new line in a name would end a row of a table, or a comment."""
+    return " ".join(printable(text).split())
+
+
 def _markdown(text: str) -> str:
-    return re.sub(r"([\\|*_`<\[\]])", r"\\\1", text)
+    return re.sub(r"([\\|*_`<\[\]])", r"\\\1", _words(text))
 
 
 def _markdown_row(cells: Sequence[str]) -> str:
@@ -220,7 +233,7 @@ _LATEX = {
 
 
 def _latex(text: str) -> str:
-    escaped = "".join(_LATEX.get(character, character) for character in text)
+    escaped = "".join(_LATEX.get(character, character) for character in _words(text))
     # A minus, not a hyphen; and a bracket at the start of a row must not read as an option of \\.
     escaped = re.sub(r"(?<![\w-])-(?=\d)", "$-$", escaped)
     return f"{{{escaped}}}" if escaped.startswith("[") else escaped
@@ -241,7 +254,9 @@ def draw_comparison(path: Path, comparison: Comparison) -> None:
     rows = -(-count // columns)
     beside = top and count == 1  # one row of three panels
     heights = [2.1] * (top and not beside) + [2.1 if rows == 1 else 1.65 * rows]
-    with figure(path, width=7.5 if top or count > 1 else 4.0, height=0.4 + sum(heights)) as drawn:
+    with figure(
+        path, width=7.5 if top or count > 1 else 4.0, height=0.4 + sum(heights), formulas=False
+    ) as drawn:
         parts = drawn.subfigures(
             1 if beside else len(heights),
             2 if beside else 1,
@@ -257,7 +272,7 @@ def draw_comparison(path: Path, comparison: Comparison) -> None:
         for i, dataset in enumerate(comparison.datasets):
             axis = curves.add_subplot(rows, columns, i + 1)
             _draw_learning(axis, comparison, dataset)
-            title = f"{'(c) ' if top and i == 0 else ''}{dataset.name}"
+            title = f"{'(c) ' if top and i == 0 else ''}{one_line(dataset.name)}"
             axis.set_title(title, fontsize=8 if columns < 4 else 7)
             if i % columns == 0:
                 axis.set_ylabel(_label(comparison), fontsize=8)
@@ -267,7 +282,7 @@ def draw_comparison(path: Path, comparison: Comparison) -> None:
         from matplotlib.lines import Line2D
 
         handles = [
-            Line2D([], [], label=name, markersize=4, **_style(comparison, name))
+            Line2D([], [], label=one_line(name), markersize=4, **_style(comparison, name))
             for name in comparison.algorithms
         ]
         handles.append(Line2D([], [], label="the data", color="0.6", linewidth=1))
@@ -318,7 +333,7 @@ def _draw_interquartile(axis: Axes, comparison: Comparison) -> None:
                 [low, high], [i, i], color=style["color"], linewidth=7, alpha=0.3, solid_capstyle="butt"
             )
         axis.plot([value], [i], color=style["color"], marker=style["marker"], markersize=4)
-    axis.set_yticks(range(len(found)), ["\n".join(textwrap.wrap(name, 18)) for name in found])
+    axis.set_yticks(range(len(found)), ["\n".join(textwrap.wrap(one_line(name), 18)) for name in found])
     axis.set_ylim(len(found) - 0.5, -0.5)
     axis.grid(visible=False, axis="y")
     axis.set_xlabel(_label(comparison), fontsize=8)

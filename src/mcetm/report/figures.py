@@ -44,13 +44,16 @@ _LOOK: dict[Any, Any] = {
 
 
 @contextmanager
-def figure(path: Path, *, width: float = 7.0, height: float = 3.0) -> Iterator[Figure]:
-    """Yield a figure to draw on; it is written to `path`.png and `path`.svg when done."""
+def figure(path: Path, *, width: float = 7.0, height: float = 3.0, formulas: bool = True) -> Iterator[Figure]:
+    """Yield a figure to draw on; it is written to `path`.png and `path`.svg when done.
+
+    Without `formulas` a dollar in a name is a dollar.
+    """
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    with mpl.rc_context(_LOOK):
+    with mpl.rc_context({**_LOOK, "text.parse_math": formulas}):
         drawn = Figure(figsize=(width, height))
         FigureCanvasAgg(drawn)
         yield drawn

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mcetm.console import one_line
 from mcetm.files import write_text
 from mcetm.report.figures import STYLES, figure
 
@@ -76,7 +77,7 @@ def write_report(
 
 def draw_learning(path: Path, histories: dict[str, list[dict[str, Any]]], data_return: float) -> None:
     """Returns over updates, one line for each algorithm."""
-    with figure(path, width=7.0, height=3.6) as drawn:
+    with figure(path, width=7.0, height=3.6, formulas=False) as drawn:
         axis = drawn.subplots()
         for (name, history), style in zip(histories.items(), STYLES, strict=False):
             lines = [line for line in history if "return" in line]
@@ -84,7 +85,7 @@ def draw_learning(path: Path, histories: dict[str, list[dict[str, Any]]], data_r
                 continue
             steps = [line["step"] for line in lines]
             returns = np.array([np.atleast_1d(line["return"]) for line in lines])
-            axis.plot(steps, returns.mean(axis=1), label=name, markersize=4, **style)
+            axis.plot(steps, returns.mean(axis=1), label=one_line(name), markersize=4, **style)
             axis.fill_between(
                 steps, returns.min(axis=1), returns.max(axis=1), color=style["color"], alpha=0.15
             )
@@ -95,7 +96,7 @@ def draw_learning(path: Path, histories: dict[str, list[dict[str, Any]]], data_r
 
 def draw_energies(path: Path, energies: np.ndarray, thresholds: np.ndarray) -> None:
     """Histograms by member, with the threshold of each."""
-    with figure(path, width=7.0, height=2.8) as drawn:
+    with figure(path, width=7.0, height=2.8, formulas=False) as drawn:
         axes = np.atleast_1d(drawn.subplots(1, len(energies), sharey=True))
         for i, (axis, values, threshold) in enumerate(zip(axes, energies, thresholds, strict=True)):
             axis.hist(values, bins=60, color="#56B4E9", log=True)
@@ -112,7 +113,7 @@ def draw_signals(path: Path, history: list[dict[str, Any]]) -> None:
         (("spread", "uncertainty"), "penalty"),
         (("truncated", "rollout_truncated", "rollout_terminated"), "share"),
     )
-    with figure(path, width=9.0, height=2.8) as drawn:
+    with figure(path, width=9.0, height=2.8, formulas=False) as drawn:
         for axis, (names, label) in zip(drawn.subplots(1, 3), panels, strict=True):
             for name, style in zip(names, STYLES, strict=False):
                 lines = [line for line in history if name in line]

@@ -80,6 +80,23 @@ D4RL_DATASETS: dict[str, str] = {
 }
 """D4RL's name of each dataset of the paper, and the file it is published as."""
 
+D4RL_SHA256: dict[str, str] = {
+    "hopper_random-v2.hdf5": "63103ef7059db4c0819bd054f4e83ff339030b50bcdb46bdbe50385f234b5054",
+    "hopper_medium-v2.hdf5": "5bdf1bc4a713c82941de44633df669b36c89850b652a25985166796d25cf71a0",
+    "hopper_medium_replay-v2.hdf5": "e121c5f7c9857a307baa9edc6a2c3b48e85fedb9ac316ecddd0f48ca7ef4e39b",
+    "hopper_medium_expert-v2.hdf5": "9d51ad87f8c905be3880d84c6140bcdb7fbf39a19e046a237f238ba34fec9e26",
+    "walker2d_random-v2.hdf5": "4e863bb6090cf4a461548bd470564b32f1ae5b32ef3085f816b2ede7f092e7fa",
+    "walker2d_medium-v2.hdf5": "cf00f43add04c17fdfc2958dd581dea0851b2e5bedbe6fda073758a8f841aeda",
+    "walker2d_medium_replay-v2.hdf5": "e75de96a4f77acf7d4e0d6fdf0d7ccb177c26c44bb4388e4fd99f543ccfa18db",
+    "walker2d_medium_expert-v2.hdf5": "6b8d7f868c45bbaedf460be797fb7271b46dee6ebe45fe7a64319f2005b59a04",
+    "halfcheetah_random-v2.hdf5": "25407aef85b5d16c0f36b4149341edb4acc6a9e88c1db529b2de19e7464874ba",
+    "halfcheetah_medium-v2.hdf5": "41324e8487a9556d8cfa4538827f8937f4d63dae3030825ebc9f3a726ed08ca0",
+    "halfcheetah_medium_replay-v2.hdf5": "48d494a4770c11f48260736dec090b78bdca8375647ed4d24bfa5b6610c7f683",
+    "halfcheetah_medium_expert-v2.hdf5": "015db75dae5bbe8e94029b71fa0bafc2073365df0c94744e71031189f3f79c06",
+}
+"""SHA-256 of those files. D4RL publishes none; TensorFlow Datasets does, in the `checksums.tsv` of its
+`d4rl_mujoco_*` datasets."""
+
 
 def task_of(name: str) -> str | None:
     """The locomotion task a D4RL-like file or dataset name starts with, if any."""

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float, Float32
 
 from mcetm.errors import UserError
-from mcetm.formats import hdf5_array, kind_of, open_hdf5, read_npz
+from mcetm.formats import hdf5_arrays, kind_of, open_hdf5, read_npz
 
 _LOG_STD_RANGE = (-20.0, 2.0)  # D4RL's clip
 _ACTIVATIONS = {"relu": lambda x: np.maximum(x, 0.0, out=x), "tanh": lambda x: np.tanh(x, out=x)}
@@ -80,11 +80,13 @@ class TanhGaussianPolicy:
 
         def layer(name: str) -> tuple[np.ndarray, np.ndarray]:
             try:
-                weight, bias = arrays[f"{name}/weight"], arrays[f"{name}/bias"]
+                weight, bias = (np.asarray(arrays[f"{name}/{part}"]) for part in ("weight", "bias"))
             except KeyError as missing:
                 raise UserError(
                     f"{source} is not a tanh-Gaussian policy: it has no array {missing}."
                 ) from None
+            if weight.dtype.kind not in "fiu" or bias.dtype.kind not in "fiu":
+                raise UserError(f"{source} is not a tanh-Gaussian policy: '{name}' is not numeric.")
             if weight.ndim != 2 or bias.shape != weight.shape[:1]:
                 shapes = f"{weight.shape} and {bias.shape}"
                 raise UserError(f"{source} is not a tanh-Gaussian policy: '{name}' has shapes {shapes}.")
@@ -192,7 +194,7 @@ class TanhGaussianPolicy:
 
 
 def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
 def read_policy(path: str | Path) -> TanhGaussianPolicy:
@@ -208,6 +210,9 @@ def read_policy(path: str | Path) -> TanhGaussianPolicy:
             raise UserError(f"{path} holds no behaviour policy (there is no 'metadata/policy' in it).")
         names: list[str] = []
         group: Any = file["metadata/policy"]
+        if not hasattr(group, "visititems"):
+            raise UserError(f"{path} holds no behaviour policy ('metadata/policy' is an array).")
         group.visititems(lambda name, item: names.append(name) if hasattr(item, "dtype") else None)
-        arrays = {name: hdf5_array(file, f"metadata/policy/{name}") for name in names}
+        stored = hdf5_arrays(file, [f"metadata/policy/{name}" for name in names])
+    arrays = {name.removeprefix("metadata/policy/"): array for name, array in stored.items()}
     return TanhGaussianPolicy.from_arrays(arrays, source=f"{path} (metadata/policy)")
