@@ -15,7 +15,7 @@ from mcetm import Statistics, Transitions, UserError, load_policy
 from mcetm.agents import BC, EMPO, MCETM, MOBILE, MOPO, SAC, Algorithm, ModelBased, MOReL, RolloutSettings
 from mcetm.agents.agent import AgentState, buffer_gigabytes, learn, make_agent, over_seeds, refresh
 from mcetm.agents.bc import fit_bc
-from mcetm.agents.learner import Minibatch
+from mcetm.agents.learner import Minibatch, Spaces
 from mcetm.agents.policy import Policy, numpy_policy
 from mcetm.agents.rollout import Buffer, Experience, roll_out
 from mcetm.agents.sac import SACLearner
@@ -76,7 +76,7 @@ PLAIN = ModelBased(**SHARED)
 
 
 def sac(config: SAC = SMALL, seed: int = 0) -> SACLearner:
-    return SACLearner.init(config, Statistics.of(LOG), LOW, HIGH, key=jax.random.key(seed))
+    return SACLearner.init(config, Spaces(Statistics.of(LOG), LOW, HIGH), key=jax.random.key(seed))
 
 
 def world(**options: Any) -> World:
@@ -165,7 +165,7 @@ def run(algorithm: ModelBased, seeds: list[int], updates: int) -> AgentState:
 
     def make(seed: Array) -> AgentState:
         return make_agent(
-            SACLearner.init(SMALL, Statistics.of(LOG), LOW, HIGH, key=jax.random.key(seed)),
+            SACLearner.init(SMALL, Spaces(Statistics.of(LOG), LOW, HIGH), key=jax.random.key(seed)),
             place, DATA, algorithm, key=jax.random.key(seed + 100),
         )  # fmt: skip
 

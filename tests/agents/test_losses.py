@@ -17,7 +17,7 @@ from mcetm.agents.cql import Conservative
 from mcetm.agents.critics import Critics
 from mcetm.agents.edac import Diverse
 from mcetm.agents.iql import IQLLearner, reward_scale
-from mcetm.agents.learner import Learner, Minibatch
+from mcetm.agents.learner import Learner, Minibatch, Spaces
 from mcetm.agents.sac import SACLearner
 from mcetm.agents.td3 import TD3Learner
 from mcetm.training.batches import Batch
@@ -60,9 +60,11 @@ def _means(metrics: Metrics) -> dict[str, Array]:
 
 
 def sac(**changes: object) -> SACLearner:
-    regulariser = changes.pop("regulariser", None)
+    regulariser: Any = changes.pop("regulariser", None)
     config = replace(SMALL, **changes)
-    return SACLearner.init(config, STATISTICS, LOW, HIGH, regulariser=regulariser, key=jax.random.key(0))  # pyright: ignore[reportArgumentType]
+    return SACLearner.init(
+        config, Spaces(STATISTICS, LOW, HIGH), regulariser=regulariser, key=jax.random.key(0)
+    )
 
 
 def q(critics: Critics, obs: np.ndarray, action: np.ndarray) -> np.ndarray:
@@ -198,7 +200,7 @@ def test_entropy_is_in_the_backup_or_not() -> None:
 
 def td3(**changes: object) -> TD3Learner:
     config = replace(TD3(width=8, depth=1, batch_size=ROWS, steps=100), **changes)
-    return TD3Learner.init(config, STATISTICS, LOW, HIGH, key=jax.random.key(0))
+    return TD3Learner.init(config, Spaces(STATISTICS, LOW, HIGH), key=jax.random.key(0))
 
 
 def test_td3_smooths_its_target_action() -> None:
@@ -268,7 +270,7 @@ def test_td3_without_value_clones_recorded_rows_only() -> None:
 
 def test_iqls_value_critic_and_actor_follow_the_published_losses() -> None:
     config = IQL(width=8, depth=1, learning_rate=1e-3, batch_size=ROWS, steps=100)
-    learner = IQLLearner.init(config, STATISTICS, LOW, HIGH, key=jax.random.key(0))
+    learner = IQLLearner.init(config, Spaces(STATISTICS, LOW, HIGH), key=jax.random.key(0))
     best = np.array(
         [
             q(learner.targets, np.asarray(o), np.asarray(a)).min()

@@ -14,6 +14,7 @@ from mcetm import Statistics, Transitions, UserError
 from mcetm.agents import ALGORITHMS, MCETM, RAMBO
 from mcetm.agents.agent import learn, make_agent, refresh
 from mcetm.agents.fit import action_bounds
+from mcetm.agents.learner import Spaces
 from mcetm.cli import main
 from mcetm.dynamics import World
 from mcetm.pipeline.config import model_names, name_of
@@ -66,7 +67,7 @@ LEARN = eqx.filter_jit(learn)
 def one_update(algorithm: Any, world: World, log: Transitions) -> dict[str, Any]:
     """Metrics of a generation and of an update of one seed."""
     data, algorithm = Batch.of(log), algorithm.on(log)
-    learner = algorithm.make_learner(Statistics.of(log), *action_bounds(log), key=jax.random.key(0))
+    learner = algorithm.make_learner(Spaces(Statistics.of(log), *action_bounds(log)), key=jax.random.key(0))
     agent = make_agent(learner, world, data, algorithm, key=jax.random.key(1))
     agent, imagined = eqx.filter_jit(refresh)(agent, (data, world), algorithm)
     agent, learned = LEARN(agent, (data, None), algorithm)

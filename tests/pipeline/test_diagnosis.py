@@ -9,6 +9,7 @@ from jax import Array
 import mcetm
 from mcetm import Statistics
 from mcetm.agents import MCETM, SAC, Agent
+from mcetm.agents.learner import Spaces
 from mcetm.agents.sac import SACLearner
 from mcetm.dynamics import EnergyModel, Samples, Threshold, TrustRegion, World
 from mcetm.pipeline.diagnosis import _settled, diagnose
@@ -41,7 +42,7 @@ def test_a_true_model_has_no_error_and_no_penalty_and_a_wrong_one_has() -> None:
     log, task = mcetm.collect("pendulum", 600, "uniform", processes=1), get_task("pendulum")
     config = SAC(width=8, depth=1, discount=0.9)
     bounds = jnp.array([-2.0]), jnp.array([2.0])
-    make = lambda key: SACLearner.init(config, Statistics.of(log), *bounds, key=key)  # noqa: E731
+    make = lambda key: SACLearner.init(config, Spaces(Statistics.of(log), *bounds), key=key)  # noqa: E731
     sacs = eqx.filter_vmap(make)(jax.random.split(jax.random.key(0), 2))
     cost = lambda obs, action, following: -(following[2] ** 2)  # noqa: E731
     # Half of all speeds are above the threshold.

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from mcetm.agents.learner import Learner
+from mcetm.agents.learner import Learner, Spaces
 from mcetm.agents.rollout import Experience, RolloutSettings
 from mcetm.agents.sac import SAC, Regulariser
 from mcetm.agents.targets import bellman_target, estimate_value_floor
-from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics.world import View
 from mcetm.nn.mlp import NetworkFactory
@@ -60,15 +59,7 @@ class Algorithm:
         """How actors are cloned from the log before they learn, where they are."""
         return None
 
-    def make_learner(
-        self,
-        statistics: Statistics,
-        low: Float[Array, " action"],
-        high: Float[Array, " action"],
-        *,
-        network: NetworkFactory | None = None,
-        key: Any,
-    ) -> Learner:
+    def make_learner(self, spaces: Spaces, *, network: NetworkFactory | None = None, key: Any) -> Learner:
         """A fresh learner; `network` makes its networks, where they are not ours."""
         raise TypeError(f"{type(self).__name__} has no learner")
 
@@ -116,19 +107,9 @@ class OnSAC(Algorithm):
         """What is added to the loss of the critics."""
         return None
 
-    def make_learner(
-        self,
-        statistics: Statistics,
-        low: Float[Array, " action"],
-        high: Float[Array, " action"],
-        *,
-        network: NetworkFactory | None = None,
-        key: Any,
-    ) -> Learner:
+    def make_learner(self, spaces: Spaces, *, network: NetworkFactory | None = None, key: Any) -> Learner:
         """Fresh networks."""
-        return self.learner.init(
-            statistics, low, high, regulariser=self.regulariser, network=network, key=key
-        )
+        return self.learner.init(spaces, regulariser=self.regulariser, network=network, key=key)
 
     def with_steps(self, steps: int) -> Algorithm:
         """The same with another number of updates."""

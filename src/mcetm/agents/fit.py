@@ -27,7 +27,7 @@ from mcetm.agents.agent import (
 )
 from mcetm.agents.algorithm import Algorithm, ModelBased
 from mcetm.agents.bc import BC, fit_bc
-from mcetm.agents.learner import Learner
+from mcetm.agents.learner import Learner, Spaces
 from mcetm.agents.policy import Policy
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
@@ -141,18 +141,18 @@ def make_stage(
     """Put an algorithm together; `cloned` holds the actors that its seeds begin with, if any."""
     _check(algorithm, world)
     algorithm = algorithm.on(train)
-    data, statistics = Batch.of(train), Statistics.of(train)
+    data, spaces = Batch.of(train), Spaces(Statistics.of(train), *bounds)
     scale = algorithm.reward_scale(train)
     data = eqx.tree_at(lambda batch: batch.reward, data, data.reward * scale)
     imagining = cast(ModelBased, algorithm)
     adversary = None if world is None else imagining.adversary
     learner = eqx.filter_eval_shape(
-        lambda: algorithm.make_learner(statistics, *bounds, network=network, key=jax.random.key(0))
+        lambda: algorithm.make_learner(spaces, network=network, key=jax.random.key(0))
     )
 
     def make(seed: Array, actor: Actor | None) -> AgentState:
         learner_key, agent_key = jax.random.split(jax.random.key(seed))
-        learner: Any = algorithm.make_learner(statistics, *bounds, network=network, key=learner_key)
+        learner: Any = algorithm.make_learner(spaces, network=network, key=learner_key)
         if actor is not None:
             learner = eqx.tree_at(lambda x: x.actor, learner, actor)
         agent = make_agent(learner, world, data, algorithm, key=agent_key)

@@ -20,8 +20,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.agents.algorithm import Algorithm
 from mcetm.agents.critics import Critics, make_critics, polyak_update, update_critics
-from mcetm.agents.learner import Learner, Minibatch
-from mcetm.data.normalize import Statistics
+from mcetm.agents.learner import Learner, Minibatch, Spaces
 from mcetm.data.transitions import Transitions
 from mcetm.nn.actor import LOG_STD_RANGE, Actor
 from mcetm.nn.mlp import MLP, NetworkFactory
@@ -60,17 +59,9 @@ class IQL(Algorithm):
     steps: Positive = 5000
     """Updates."""
 
-    def make_learner(
-        self,
-        statistics: Statistics,
-        low: Float[Array, " action"],
-        high: Float[Array, " action"],
-        *,
-        network: NetworkFactory | None = None,
-        key: Any,
-    ) -> Learner:
+    def make_learner(self, spaces: Spaces, *, network: NetworkFactory | None = None, key: Any) -> Learner:
         """Fresh networks."""
-        return IQLLearner.init(self, statistics, low, high, network=network, key=key)
+        return IQLLearner.init(self, spaces, network=network, key=key)
 
     def reward_scale(self, log: Transitions) -> float:
         """The inverse temperature then means the same on every task."""
@@ -106,14 +97,13 @@ class IQLLearner(eqx.Module):
     def init(
         cls,
         config: IQL,
-        statistics: Statistics,
-        low: Float[Array, " action"],
-        high: Float[Array, " action"],
+        spaces: Spaces,
         *,
         network: NetworkFactory | None = None,
         key: PRNGKeyArray,
     ) -> IQLLearner:
         """Fresh networks."""
+        statistics, low, high = spaces
         actor_key, critic_key, value_key = jax.random.split(key, 3)
         sizes: Any = {"width": config.width, "depth": config.depth, "initialisation": "orthogonal"}
         scale = Scaling.of(statistics.obs)

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from mcetm.data.normalize import Statistics
 from mcetm.nn.actor import Actor
 from mcetm.training.metrics import Metrics
+
+
+class Spaces(NamedTuple):
+    """Observations and actions as networks see them."""
+
+    statistics: Statistics
+    """Of the log."""
+    low: Float[Array, " action"]
+    high: Float[Array, " action"]
+    """Bounds of actions."""
 
 
 class Minibatch(eqx.Module):

@@ -16,8 +16,7 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.agents.critics import Critics, make_critics, polyak_update, update_critics
-from mcetm.agents.learner import Minibatch
-from mcetm.data.normalize import Statistics
+from mcetm.agents.learner import Minibatch, Spaces
 from mcetm.nn.actor import Actor
 from mcetm.nn.mlp import Initialisation, NetworkFactory
 from mcetm.nn.scaling import InputScaling, Scaling, frozen
@@ -65,16 +64,14 @@ class SAC:
 
     def init(
         self,
-        statistics: Statistics,
-        low: Float[Array, " action"],
-        high: Float[Array, " action"],
+        spaces: Spaces,
         *,
         regulariser: Regulariser | None = None,
         network: NetworkFactory | None = None,
         key: PRNGKeyArray,
     ) -> SACLearner:
         """A fresh learner."""
-        return SACLearner.init(self, statistics, low, high, regulariser=regulariser, network=network, key=key)
+        return SACLearner.init(self, spaces, regulariser=regulariser, network=network, key=key)
 
 
 @runtime_checkable
@@ -106,15 +103,14 @@ class SACLearner(eqx.Module):
     def init(
         cls,
         config: SAC,
-        statistics: Statistics,
-        low: Float[Array, " action"],
-        high: Float[Array, " action"],
+        spaces: Spaces,
         *,
         regulariser: Regulariser | None = None,
         network: NetworkFactory | None = None,
         key: PRNGKeyArray,
     ) -> SACLearner:
         """Fresh networks."""
+        statistics, low, high = spaces
         actor_key, critic_key = jax.random.split(key)
         sizes: Any = {"width": config.width, "depth": config.depth, "network": network}
         actor = Actor(Scaling.of(statistics.obs), low, high, key=actor_key, **sizes)

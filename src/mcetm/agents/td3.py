@@ -15,8 +15,7 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.agents.critics import Critics, make_critics, polyak_update, update_critics
-from mcetm.agents.learner import Minibatch
-from mcetm.data.normalize import Statistics
+from mcetm.agents.learner import Minibatch, Spaces
 from mcetm.nn.actor import Actor
 from mcetm.nn.mlp import NetworkFactory
 from mcetm.nn.scaling import InputScaling, Scaling, frozen
@@ -58,16 +57,14 @@ class TD3:
 
     def init(
         self,
-        statistics: Statistics,
-        low: Float[Array, " action"],
-        high: Float[Array, " action"],
+        spaces: Spaces,
         *,
         regulariser: None = None,
         network: NetworkFactory | None = None,
         key: PRNGKeyArray,
     ) -> TD3Learner:
         """A fresh learner."""
-        return TD3Learner.init(self, statistics, low, high, network=network, key=key)
+        return TD3Learner.init(self, spaces, network=network, key=key)
 
 
 class TD3Learner(eqx.Module):
@@ -87,14 +84,13 @@ class TD3Learner(eqx.Module):
     def init(
         cls,
         config: TD3,
-        statistics: Statistics,
-        low: Float[Array, " action"],
-        high: Float[Array, " action"],
+        spaces: Spaces,
         *,
         network: NetworkFactory | None = None,
         key: PRNGKeyArray,
     ) -> TD3Learner:
         """Fresh networks."""
+        statistics, low, high = spaces
         actor_key, critic_key = jax.random.split(key)
         sizes: Any = {"width": config.width, "depth": config.depth, "network": network}
         actor = Actor(Scaling.of(statistics.obs), low, high, key=actor_key, **sizes)

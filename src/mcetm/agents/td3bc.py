@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import Any, ClassVar, Literal
 
-from jaxtyping import Array, Float
-
 from mcetm.agents.algorithm import Algorithm
-from mcetm.agents.learner import Learner
+from mcetm.agents.learner import Learner, Spaces
 from mcetm.agents.td3 import TD3
-from mcetm.data.normalize import Statistics
 from mcetm.nn.mlp import NetworkFactory
 from mcetm.settings import settings
 
@@ -26,17 +23,9 @@ class TD3BC(Algorithm):
     learner: TD3 = field(default_factory=TD3)
     """A deterministic actor and two critics."""
 
-    def make_learner(
-        self,
-        statistics: Statistics,
-        low: Float[Array, " action"],
-        high: Float[Array, " action"],
-        *,
-        network: NetworkFactory | None = None,
-        key: Any,
-    ) -> Learner:
+    def make_learner(self, spaces: Spaces, *, network: NetworkFactory | None = None, key: Any) -> Learner:
         """Fresh networks."""
-        return self.learner.init(statistics, low, high, network=network, key=key)
+        return self.learner.init(spaces, network=network, key=key)
 
     def with_steps(self, steps: int) -> Algorithm:
         """The same with another number of updates."""

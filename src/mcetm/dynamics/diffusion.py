@@ -22,8 +22,7 @@ from pydantic import Field
 
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
-from mcetm.dynamics.model import ModelSettings, Samples, Stages, TransitionModel, no_stages, part_keys
-from mcetm.files import Folders
+from mcetm.dynamics.model import Job, ModelSettings, Samples, TransitionModel
 from mcetm.nn.members import member_count, member_keys, take_members
 from mcetm.nn.mlp import MLP, Activation, NetworkFactory
 from mcetm.nn.scaling import InputScaling, Scaling
@@ -70,28 +69,12 @@ class DiffusionEnsemble(ModelSettings):
     steps: Positive = 3000
     """Updates of each member."""
 
-    def fit(
-        self,
-        train: Transitions,
-        *,
-        holdout: Transitions,
-        seed: int = 0,
-        folder: Path | Folders | None = None,
-        callbacks: Sequence[Callback] = (),
-        network: NetworkFactory | None = None,
-        stages: Stages = no_stages,
-    ) -> DiffusionModel:
+    def train(self, job: Job) -> DiffusionModel:
         """Train, or read back what the folder has."""
-        place = None if folder is None else folder / "diffusion"
-        with stages("diffusion"):
-            return fit_diffusion(
-                train,
-                self,
-                key=part_keys(seed).model,
-                folder=place,
-                callbacks=callbacks,
-                network=network,
-            )[0]
+        with job.stages("diffusion"):
+            return fit_diffusion(job.log, self, key=job.keys.model, folder=job.place("diffusion"), **job.own)[
+                0
+            ]
 
 
 class Denoiser(eqx.Module):

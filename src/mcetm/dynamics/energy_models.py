@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import field, replace
-from pathlib import Path
 from typing import ClassVar, Literal
 
-from mcetm.data.transitions import Transitions
 from mcetm.dynamics.etm import EnergySettings, check_network, fit_energy
 from mcetm.dynamics.gaussian import GaussianEnsemble, fit_gaussian
 from mcetm.dynamics.inference import EnergyTransitionModel, InferenceSettings
 from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import AutoencoderSettings, fit_autoencoder
-from mcetm.dynamics.model import ModelSettings, Stages, no_stages, part_keys
+from mcetm.dynamics.model import Job, ModelSettings
 from mcetm.dynamics.space import Variable
 from mcetm.dynamics.support import SupportSettings, fit_support
-from mcetm.files import Folders
-from mcetm.nn.mlp import Activation, NetworkFactory
+from mcetm.nn.mlp import Activation
 from mcetm.settings import NonNegative, Positive, Weight, settings
-from mcetm.training import Callback
 
 
 @settings
@@ -37,49 +32,38 @@ class _ETM(EnergySettings, ModelSettings):
     support: SupportSettings | None = None
     """What sets the level of energies by (s, a); None: energies know next states only."""
 
-    def fit(
-        self,
-        train: Transitions,
-        *,
-        holdout: Transitions,
-        seed: int = 0,
-        folder: Path | Folders | None = None,
-        callbacks: Sequence[Callback] = (),
-        network: NetworkFactory | None = None,
-        stages: Stages = no_stages,
-    ) -> EnergyTransitionModel:
+    def train(self, job: Job) -> EnergyTransitionModel:
         """Train everything, or read back what the folder has."""
-        check_network(self, network)
-        keys, place = part_keys(seed), lambda name: None if folder is None else folder / name
-        with stages("regressor"):
+        check_network(self, job.network)
+        keys, place = job.keys, job.place
+        with job.stages("regressor"):
             regressor, _ = fit_gaussian(
-                train, holdout, self.regressor, key=keys.regressor, folder=place("regressor")
+                job.log, job.holdout, self.regressor, key=keys.regressor, folder=place("regressor")
             )
         autoencoder = None
         if self.negatives == "manifold":
-            with stages("autoencoder"):
+            with job.stages("autoencoder"):
                 autoencoder, _ = fit_autoencoder(
-                    train, self.autoencoder, key=keys.autoencoder, folder=place("autoencoder")
+                    job.log, self.autoencoder, key=keys.autoencoder, folder=place("autoencoder")
                 )
         inference = self.inference
         if inference is None and self.kind == "plain":
             inference = InferenceSettings()
-        with stages("energy"):
+        with job.stages("energy"):
             model, _ = fit_energy(
-                train,
+                job.log,
                 self,
                 autoencoder=autoencoder,
                 regressor=regressor,
                 inference=inference,
                 key=keys.model,
                 folder=place("energy"),
-                callbacks=callbacks,
-                network=network,
+                **job.own,
             )
         if self.support is not None:
-            with stages("support"):
+            with job.stages("support"):
                 support, _ = fit_support(
-                    train, holdout, self.support, key=keys.support, folder=place("support")
+                    job.log, job.holdout, self.support, key=keys.support, folder=place("support")
                 )
             model = replace(model, support=support)
         return model

@@ -19,17 +19,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
-from mcetm.dynamics.model import (
-    ModelSettings,
-    Samples,
-    Stages,
-    TransitionModel,
-    farthest,
-    no_stages,
-    part_keys,
-)
+from mcetm.dynamics.model import Job, ModelSettings, Samples, TransitionModel, farthest
 from mcetm.errors import UserError
-from mcetm.files import Folders
 from mcetm.nn.members import member_keys, take_members
 from mcetm.nn.mlp import MLP, Activation, NetworkFactory
 from mcetm.nn.scaling import InputScaling, Scaling
@@ -86,28 +77,16 @@ class GaussianEnsemble(ModelSettings):
         if self.elites > self.members:
             raise ValueError(f"has {self.elites} elites of {self.members} members")
 
-    def fit(
-        self,
-        train: Transitions,
-        *,
-        holdout: Transitions,
-        seed: int = 0,
-        folder: Path | Folders | None = None,
-        callbacks: Sequence[Callback] = (),
-        network: NetworkFactory | None = None,
-        stages: Stages = no_stages,
-    ) -> GaussianModel:
+    def train(self, job: Job) -> GaussianModel:
         """Train, or read back what the folder has."""
-        place = None if folder is None else folder / "regressor"
-        with stages("regressor"):
+        with job.stages("regressor"):
             return fit_gaussian(
-                train,
-                holdout,
+                job.log,
+                job.holdout,
                 self,
-                key=part_keys(seed).regressor,
-                folder=place,
-                callbacks=callbacks,
-                network=network,
+                key=job.keys.regressor,
+                folder=job.place("regressor"),
+                **job.own,
             )[0]
 
 

@@ -11,6 +11,7 @@ import abc
 import functools
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -57,6 +58,28 @@ def part_keys(seed: int) -> PartKeys:
     )
 
 
+@dataclass(frozen=True)
+class Job:
+    """What a model is trained on and with: all that its parts share."""
+
+    log: Transitions
+    holdout: Transitions
+    keys: PartKeys
+    folder: Path | Folders | None
+    callbacks: Sequence[Callback]
+    network: NetworkFactory | None
+    stages: Stages
+
+    def place(self, name: str) -> Path | None:
+        """Where a part keeps its metrics and checkpoints."""
+        return None if self.folder is None else self.folder / name
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """What belongs to the part that a model is named for: its callbacks, and a network of the user's."""
+        return {"callbacks": self.callbacks, "network": self.network}
+
+
 _ENOUGH = 8
 """Samples of a member from which its mean and its spread are estimated, where the model knows neither."""
 
@@ -98,7 +121,6 @@ class ModelSettings:
     has_density: ClassVar[bool] = False
     """Whether its members know the density of a next state."""
 
-    @abc.abstractmethod
     def fit(
         self,
         train: Transitions,
@@ -114,6 +136,11 @@ class ModelSettings:
 
         `stages` is called with the name of each part, and gives a context to train it in.
         """
+        return self.train(Job(train, holdout, part_keys(seed), folder, callbacks, network, stages))
+
+    @abc.abstractmethod
+    def train(self, job: Job) -> TransitionModel:
+        """Train the parts of the model, each in a stage of the job."""
 
     @staticmethod
     def reference(model: Any) -> str:

@@ -13,6 +13,7 @@ import pytest
 import mcetm
 from mcetm import Statistics, UserError
 from mcetm.agents import BC, SAC, Agent, SACLearner
+from mcetm.agents.learner import Spaces
 from mcetm.cli import main
 from mcetm.dynamics import (
     ANCHORED,
@@ -143,7 +144,7 @@ def test_a_run_brings_its_own_models_and_learners(tmp_path: Path, monkeypatch: p
     train, holdout = log.split(0.5)
     regressor, energy, threshold = untrained(train)
     low, high = -jnp.ones(3), jnp.ones(3)
-    make = lambda k: SACLearner.init(SAC(width=8), Statistics.of(train), low, high, key=k)  # noqa: E731
+    make = lambda k: SACLearner.init(SAC(width=8), Spaces(Statistics.of(train), low, high), key=k)  # noqa: E731
     learners = eqx.filter_vmap(make)(jax.random.split(jax.random.key(0), 2))
     config = make_config("fast", dataset="hopper-medium-v2", seeds=2, seed=4)
     world = World(
