@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import equinox as eqx
 import jax
@@ -25,6 +26,7 @@ from mcetm.nn.scaling import Scaling
 STEPS = Langevin(steps=5, first=0.3, last=0.1, noise=1.0)
 
 
+@cache
 def _model(kind: str, variable: Variable = "next_obs", trunk: int = 0) -> EnergyTransitionModel:
     rng = np.random.default_rng(0)
     obs = rng.normal(1.0, 2.0, (50, 3)).astype(np.float32)
@@ -35,9 +37,8 @@ def _model(kind: str, variable: Variable = "next_obs", trunk: int = 0) -> Energy
     )
     statistics, space = Statistics.of(data), Space.of(data, variable)
     keys = jax.random.split(jax.random.key(0), 2)
-    gaussians = eqx.filter_vmap(lambda k: Gaussian(GaussianEnsemble(width=8, depth=2), statistics, key=k))(
-        keys
-    )
+    sizes = GaussianEnsemble(width=8, depth=2)
+    gaussians = eqx.filter_jit(eqx.filter_vmap(lambda k: Gaussian(sizes, statistics, key=k)))(keys)
     regressor = GaussianModel(gaussians, jnp.arange(2))
     if kind == "anchored":
         made = eqx.filter_vmap(
@@ -46,9 +47,8 @@ def _model(kind: str, variable: Variable = "next_obs", trunk: int = 0) -> Energy
         last = lambda m: m.correction.layers[-1].weight  # noqa: E731
         members = eqx.tree_at(last, made, jax.random.normal(jax.random.key(1), last(made).shape))
         return EnergyTransitionModel(members, space, None, None, replace(REFINE, ambient=STEPS))
-    members = eqx.filter_vmap(lambda k: PlainEnergy(statistics, space, width=8, depth=2, trunk=trunk, key=k))(
-        keys
-    )
+    make = lambda k: PlainEnergy(statistics, space, width=8, depth=2, trunk=trunk, key=k)  # noqa: E731
+    members = eqx.filter_jit(eqx.filter_vmap(make))(keys)
     autoencoder = None
     if kind == "latent":
         autoencoder = Autoencoder(
@@ -67,6 +67,7 @@ def _row() -> tuple[jax.Array, jax.Array]:
     return jnp.array([0.3, -0.2, 1.1]), jnp.array([0.5, -0.5])
 
 
+@eqx.filter_jit
 def _draw(model: EnergyTransitionModel, obs: jax.Array, action: jax.Array, key: jax.Array) -> tuple:
     noise = jnp.array([model.config.noise_factors[0]] * 3)
     keys = jax.vmap(lambda k: jax.random.split(k, 3))(member_keys(key, 2))
@@ -99,9 +100,9 @@ def test_rows_are_gathered_for_one_call() -> None:
     noise, keys = jnp.zeros(3), jax.random.split(jax.random.key(0), (4, 2, 3))
     rows = jnp.arange(4.0)[:, None] + obs
     draw = lambda o, k: fused.draw(still, o, action, noise, k, run)[0]  # noqa: E731
-    together = jax.vmap(draw)(rows, keys)
+    together = jax.jit(jax.vmap(draw))(rows, keys)
     assert shapes[-1] == (2, 4, 3, 3)
-    np.testing.assert_allclose(together[2], draw(rows[2], keys[2]), atol=1e-5)
+    np.testing.assert_allclose(together[2], jax.jit(draw)(rows[2], keys[2]), atol=1e-5)
 
 
 def test_several_models_run_one_after_the_other() -> None:

@@ -43,7 +43,7 @@ def test_manifold_chains_stay_bounded(
     )
     energy = plain(seed)
     at = lambda x: energy(ROW.obs, ROW.action, SPACE.decode(ROW.obs, x))  # noqa: E731
-    drawn = negatives(at, SEEN, 8, key=jax.random.key(seed))
+    drawn = jax.jit(lambda key: negatives(at, SEEN, 8, key=key))(jax.random.key(seed))
     assert bool(jnp.isfinite(drawn).all())
     assert bool(((drawn >= box.low) & (drawn <= box.high)).all())
 
@@ -118,9 +118,9 @@ def test_standard_chains_come_to_the_data_where_changes_have_long_tails() -> Non
         row = jax.tree_util.tree_map(lambda x: x[0], Batch.of(log))
         truth = space.encode(row.obs, row.next_obs)
         steep = lambda x: STANDARD.margin * jnp.linalg.norm(x - truth)  # noqa: E731
-        drawn = NoiseNegatives(space, STANDARD.ambient)(
-            steep, Row(row.obs, row.action, truth), 32, key=jax.random.key(0)
-        )
+        negatives = NoiseNegatives(space, STANDARD.ambient)
+        seen = Row(row.obs, row.action, truth)
+        drawn = jax.jit(lambda key: negatives(steep, seen, 32, key=key))(jax.random.key(0))
         return float(jnp.abs(drawn - truth).max())
 
     assert distance(STANDARD.variable) < 0.1
