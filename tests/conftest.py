@@ -35,6 +35,11 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 _SHARED = Path(os.environ.get("MCETM_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest test begins first, so that workers end together."""
+    items.sort(key=lambda item: item.name != "test_the_example_of_the_readme_works_as_written")
+
+
 @pytest.fixture(autouse=True)
 def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path_factory.mktemp("home")
