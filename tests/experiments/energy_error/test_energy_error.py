@@ -210,8 +210,8 @@ def test_a_single_energy_has_every_score_but_those_between_members(
     def untrained_subject(
         train: Transitions, known: Transitions, task: object, config: EnergyErrorConfig, *_: object
     ) -> tuple[Subject, dict[str, float]]:
-        members = config.models.energy.members
-        (regressor, *_), (_, energy, threshold) = untrained(train), untrained(train, members)
+        regressor = untrained(train)[0]
+        energy, threshold = untrained(train, config.models.energy.members)[1:]
         parts = {"regressor": regressor, "energy": energy, "threshold": threshold}
         return Subject.of(train, 50, seed=0, valuer=FirstComponent(), count=2, **parts), {}
 
