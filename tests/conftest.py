@@ -21,15 +21,23 @@ from mcetm.tasks import registry
 # Flags are read once, before the first program; commands that tests start inherit them. JAX 0.12 has only the
 # newer one, and an unknown flag ends the process.
 if jax.__version_info__ < (0, 11):
-    older = "--xla_cpu_use_fusion_emitters=false"
-    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {older}".strip()
+    # Small programs are not worth several threads of the compiler either.
+    hasty = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {hasty}".strip()
 
 # Models that a whole module shares are trained before any test has folders of its own.
 os.environ["MCETM_COMPILATION_CACHE"] = "off"
+# Programs are lowered faster where no operation says which line of Python it comes from.
+jax.config.update("jax_traceback_in_locations_limit", 0)
 # An accidental mix of precisions is an error, not a silent choice.
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 _SHARED = Path(os.environ.get("MCETM_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest test begins first, so that workers end together."""
+    items.sort(key=lambda item: item.name != "test_the_example_of_the_readme_works_as_written")
 
 
 @pytest.fixture(autouse=True)

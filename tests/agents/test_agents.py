@@ -115,7 +115,8 @@ def test_an_actors_log_probability_is_that_of_its_actions() -> None:
 def test_a_generation_follows_the_world_and_stops_where_it_must() -> None:
     edge = world(termination=lambda obs, action, s: s[0] > 1.0, trust=limit(1.5))
     algorithm = MCETM(rollout=replace(ROLL, batch=200), samples=2, rollout_rule="selected")
-    rows, valid, metrics = roll_out(edge, sac(), DATA, algorithm, key=jax.random.key(0))
+    imagine = eqx.filter_jit(lambda learner, key: roll_out(edge, learner, DATA, algorithm, key=key))
+    rows, valid, metrics = imagine(sac(), jax.random.key(0))
     obs, after = np.asarray(rows.obs[:, 0]), rows.after
     np.testing.assert_allclose(
         after.next_obs[:, 0], obs + 0.5 * np.asarray(rows.action[:, 0]), rtol=1e-4, atol=1e-5
@@ -213,15 +214,14 @@ def test_with_a_perfect_model_q_is_that_of_value_iteration() -> None:
 def test_seeds_together_are_seeds_alone() -> None:
     algorithm = MOBILE(penalty=0.5, value_floor=-100.0, **SHARED)
     together = run(algorithm, [3, 4, 5], 20)
-    for i, seed in ((0, 3), (2, 5)):
-        alone = run(algorithm, [seed], 20)
-        pairs = zip(
-            jax.tree_util.tree_leaves(eqx.filter(take_members(together, i).learner, eqx.is_inexact_array)),
-            jax.tree_util.tree_leaves(eqx.filter(take_members(alone, 0).learner, eqx.is_inexact_array)),
-            strict=True,
-        )
-        for a, b in pairs:
-            np.testing.assert_allclose(a, b, atol=1e-4, rtol=1e-3)
+    alone = run(algorithm, [5], 20)
+    pairs = zip(
+        jax.tree_util.tree_leaves(eqx.filter(take_members(together, 2).learner, eqx.is_inexact_array)),
+        jax.tree_util.tree_leaves(eqx.filter(take_members(alone, 0).learner, eqx.is_inexact_array)),
+        strict=True,
+    )
+    for a, b in pairs:
+        np.testing.assert_allclose(a, b, atol=1e-4, rtol=1e-3)
 
 
 def test_mopo_lowers_rewards_by_the_models_spread() -> None:

@@ -12,7 +12,7 @@ from mcetm.training.batches import Batch
 from tests.dynamics.test_energy import LOG, two_mode_log
 from tests.dynamics.test_gaussian import linear_log
 
-SMALL = DiffusionEnsemble(width=64, depth=3, batch_size=256, steps=2500, average=0.99)
+SMALL = DiffusionEnsemble(width=48, depth=2, batch_size=256, steps=1500, average=0.99)
 
 
 def untrained(config: DiffusionEnsemble = SMALL) -> Denoiser:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import equinox as eqx
 import jax
@@ -25,6 +26,7 @@ from mcetm.nn.scaling import Scaling
 STEPS = Langevin(steps=5, first=0.3, last=0.1, noise=1.0)
 
 
+@cache
 def _model(kind: str, variable: Variable = "next_obs", trunk: int = 0) -> EnergyTransitionModel:
     rng = np.random.default_rng(0)
     obs = rng.normal(1.0, 2.0, (50, 3)).astype(np.float32)
@@ -35,9 +37,8 @@ def _model(kind: str, variable: Variable = "next_obs", trunk: int = 0) -> Energy
     )
     statistics, space = Statistics.of(data), Space.of(data, variable)
     keys = jax.random.split(jax.random.key(0), 2)
-    gaussians = eqx.filter_vmap(lambda k: Gaussian(GaussianEnsemble(width=8, depth=2), statistics, key=k))(
-        keys
-    )
+    sizes = GaussianEnsemble(width=8, depth=2)
+    gaussians = eqx.filter_jit(eqx.filter_vmap(lambda k: Gaussian(sizes, statistics, key=k)))(keys)
     regressor = GaussianModel(gaussians, jnp.arange(2))
     if kind == "anchored":
         made = eqx.filter_vmap(
@@ -46,9 +47,8 @@ def _model(kind: str, variable: Variable = "next_obs", trunk: int = 0) -> Energy
         last = lambda m: m.network.layers[-1].weight  # noqa: E731
         members = eqx.tree_at(last, made, jax.random.normal(jax.random.key(1), last(made).shape))
         return EnergyTransitionModel(members, space, None, None, replace(REFINE, ambient=STEPS))
-    members = eqx.filter_vmap(lambda k: PlainEnergy(statistics, space, width=8, depth=2, trunk=trunk, key=k))(
-        keys
-    )
+    make = lambda k: PlainEnergy(statistics, space, width=8, depth=2, trunk=trunk, key=k)  # noqa: E731
+    members = eqx.filter_jit(eqx.filter_vmap(make))(keys)
     autoencoder = None
     if kind == "latent":
         autoencoder = Autoencoder(
@@ -80,7 +80,11 @@ class Reference:
 
 
 def _draw(model: EnergyTransitionModel, obs: jax.Array, action: jax.Array, key: jax.Array) -> Samples:
-    return replace(model, backend="fused").draw(obs, action, 3, key=key)
+    fused_model = replace(model, backend="fused")
+    # A fresh function, which is traced with the kernel of the moment.
+    return eqx.filter_jit(lambda obs, action, key: fused_model.draw(obs, action, 3, key=key))(
+        obs, action, key
+    )
 
 
 CASES = [("plain", "next_obs", 0), ("plain", "boxed", 2), ("anchored", "change", 0), ("latent", "change", 0)]
@@ -92,7 +96,7 @@ def test_without_noise_both_backends_lead_to_the_same_states(
 ) -> None:
     model = _model(kind, variable, trunk)
     still = replace(model, config=replace(model.config, noise_factors=(0.0,), accept_only_lower=True))
-    plain = still.draw(*_row(), 3, key=jax.random.key(3))
+    plain = jax.jit(lambda key: still.draw(*_row(), 3, key=key))(jax.random.key(3))
     kernel = Reference(monkeypatch)
     drawn = _draw(still, *_row(), jax.random.key(3))
     assert len(kernel.shapes) >= 1 + (kind == "latent"), "a call for each stage"
@@ -108,7 +112,7 @@ def test_members_and_rows_are_gathered_for_one_call(monkeypatch: pytest.MonkeyPa
     keys = jax.random.split(jax.random.key(0), 4)
     rows = jnp.arange(4.0)[:, None] + obs
     draw = lambda o, k: _draw(still, o, action, k).next_obs  # noqa: E731
-    together = jax.vmap(draw)(rows, keys)
+    together = jax.jit(jax.vmap(draw))(rows, keys)
     assert kernel.shapes[-1] == (2, 4, 3, 3)
     np.testing.assert_allclose(together[2], draw(rows[2], keys[2]), atol=1e-5)
 

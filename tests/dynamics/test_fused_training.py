@@ -66,7 +66,7 @@ def _negatives(members: Any, negatives: Negatives, count: int = 4, seed: int = 0
         return jax.vmap(of_row)(ROWS, jax.random.split(key, 3))
 
     keys = jax.random.split(jax.random.key(seed), 2)
-    drawn = np.asarray(eqx.filter_vmap(of_member)(members, keys))
+    drawn = np.asarray(eqx.filter_jit(eqx.filter_vmap(of_member))(members, keys))
     jax.effects_barrier()  # until calls are counted
     return drawn
 

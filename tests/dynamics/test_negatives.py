@@ -53,7 +53,8 @@ def test_manifold_chains_stay_bounded(
     negatives = ManifoldNegatives(
         autoencoder, SPACE, preset.latent, preset.ambient, (sigma, sigma), recovery=recovery
     )
-    drawn = negatives(at(plain(seed)), SEEN, 8, key=jax.random.key(seed))
+    energy = at(plain(seed))
+    drawn = jax.jit(lambda key: negatives(energy, SEEN, 8, key=key))(jax.random.key(seed))
     assert bool(jnp.isfinite(drawn).all())
     assert bool(((drawn >= box.low) & (drawn <= box.high)).all())
 
@@ -134,7 +135,8 @@ def test_standard_chains_come_to_the_data_where_changes_have_long_tails() -> Non
 
         steep = Conditional(Steep(), space, row.obs, row.action)
         seen = Row(row.obs, row.action, truth)
-        drawn = NoiseNegatives(space, STANDARD.ambient)(steep, seen, 32, key=jax.random.key(0))
+        negatives = NoiseNegatives(space, STANDARD.ambient)
+        drawn = jax.jit(lambda key: negatives(steep, seen, 32, key=key))(jax.random.key(0))
         return float(jnp.abs(drawn - truth).max())
 
     assert distance(STANDARD.variable) < 0.1

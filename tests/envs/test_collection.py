@@ -29,10 +29,9 @@ def test_the_number_of_processes_changes_nothing() -> None:
     # Several blocks each: neither their order of arrival nor those begun in vain may matter.
     shares = [Share((policy,), 9_000), Share((UNIFORM, policy), 1_500)]
     one = collect_shares(HOPPER, shares, processes=1)
-    for processes in (2, 5):
-        other = collect_shares(HOPPER, shares, processes=processes)
-        assert_same(one, other)
-        np.testing.assert_array_equal(one.infos["qpos"], other.infos["qpos"])
+    other = collect_shares(HOPPER, shares, processes=3)
+    assert_same(one, other)
+    np.testing.assert_array_equal(one.infos["qpos"], other.infos["qpos"])
 
 
 def test_exactly_the_wished_transitions_in_whole_episodes() -> None:

@@ -56,8 +56,8 @@ IMAGINING: dict[str, Any] = {"rollout": replace(ROLL, every=100), "samples": 2}
 @pytest.mark.parametrize(
     "algorithm",
     [
-        COMBO(learner=ACTOR_FIRST, conservative=Conservative(weight=0.2), **IMAGINING),
-        CQL(learner=ACTOR_FIRST, conservative=Conservative(weight=0.2)),
+        COMBO(learner=ACTOR_FIRST, conservative=Conservative(weight=0.2, repeats=3), **IMAGINING),
+        CQL(learner=ACTOR_FIRST, conservative=Conservative(weight=0.2, repeats=3)),
         EDAC(learner=ACTOR_FIRST),
         TD3BC(learner=ON_TD3),
         IQL(learning_rate=3e-3, **SMALL),

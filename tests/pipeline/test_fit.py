@@ -11,23 +11,12 @@ import mcetm
 from mcetm import Transitions, UserError
 from mcetm.agents import fit as agent_stage
 from mcetm.agents.fit import action_bounds
-from mcetm.dynamics import AutoencoderSettings, GaussianEnsemble, HeadSettings, Langevin
+from mcetm.dynamics import GaussianEnsemble, HeadSettings
 from tests.agents.test_agents import LOG, world
 from tests.dynamics.test_fit import Residual
 
-CHAIN = Langevin(steps=2)
 TINY: dict[str, Any] = {"width": 8, "depth": 1, "batch_size": 16, "steps": 4}
 GAUSSIAN = GaussianEnsemble(members=2, elites=2, **TINY)
-MANIFOLD = mcetm.ManifoldETM(
-    members=2,
-    count=2,
-    latent=CHAIN,
-    ambient=CHAIN,
-    inference=None,
-    regressor=GAUSSIAN,
-    autoencoder=AutoencoderSettings(latent_dim=2, **TINY),
-    **TINY,
-)
 SMALL = mcetm.WorldSettings(reward=HeadSettings(width=8, depth=1, batch_size=16, steps=4))
 BC = mcetm.BC(**TINY)
 
@@ -44,7 +33,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Transitions
 
 def test_model_world_agent_evaluation_and_trust_without_a_folder(log: Transitions) -> None:
     train, holdout = log.split(0.5, seed=0)
-    model = mcetm.fit(MANIFOLD, train, holdout=holdout, seed=0)
+    model = mcetm.fit(GAUSSIAN, train, holdout=holdout, seed=0)
     around = mcetm.World.of(model, train, holdout=holdout, config=SMALL, seed=0)
     learner = mcetm.SAC(width=8, batch_size=16, steps=4)
     agent = mcetm.fit(mcetm.MCETM(learner=learner, samples=2), train, world=around, seed=5, seeds=2)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import mcetm
-from mcetm import Statistics, UserError
+from mcetm import Statistics, Transitions, UserError
 from mcetm.agents import BC, SAC, Agent, SACLearner
 from mcetm.agents.learner import Spaces
 from mcetm.cli import main
@@ -35,7 +35,7 @@ from mcetm.pipeline.models import Models
 from mcetm.pipeline.train import start_run
 from mcetm.tasks import Part, Recipe, get_task
 from mcetm_experiments.energy_error import ladder, study
-from mcetm_experiments.energy_error.distrust import SCORES, SPREADS
+from mcetm_experiments.energy_error.distrust import SCORES, SPREADS, Subject
 from mcetm_experiments.energy_error.presets import PRESETS, EnergyErrorConfig, with_energy
 from mcetm_experiments.energy_error.settings import EnergyErrorStudy
 from mcetm_experiments.energy_error.study import run_energy_error
@@ -43,6 +43,7 @@ from mcetm_experiments.energy_error.value import ValueConfig
 from mcetm_experiments.shared import baselines
 from mcetm_experiments.shared.models import FULL_AUTOENCODER, FULL_GAUSSIAN, ModelsConfig
 from tests.experiments.drawn import words_in
+from tests.experiments.energy_error.test_distrust import FirstComponent
 from tests.experiments.subjects import untrained
 
 RUNGS = 1 + len(ladder.STATE_NOISE) + len(ladder.ACTION_NOISE) + 1 + len(ladder.DEPTHS)
@@ -204,7 +205,18 @@ def test_mistakes_end_with_one_sentence(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_single_energy_has_every_score_but_those_between_members(tmp_path: Path) -> None:
+def test_a_single_energy_has_every_score_but_those_between_members(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def untrained_subject(
+        train: Transitions, known: Transitions, task: object, config: EnergyErrorConfig, *_: object
+    ) -> tuple[Subject, dict[str, float]]:
+        regressor = untrained(train)[0]
+        energy, threshold = untrained(train, config.models.energy.members)[1:]
+        parts = {"regressor": regressor, "energy": energy, "threshold": threshold}
+        return Subject.of(train, 50, seed=0, valuer=FirstComponent(), count=2, **parts), {}
+
+    monkeypatch.setattr(study, "_train", untrained_subject)
     results = run_energy_error(EnergyErrorStudy(out=tmp_path, tasks=("hopper",), members=1, seeds=1))
     assert [*results["datasets"]["hopper-medium"]["scores"]] == [n for n in SCORES if n not in SPREADS]
     assert not {"member spread", "Q-penalty"} & words_in(tmp_path / "energy-error-hopper")
