@@ -27,6 +27,8 @@ if jax.__version_info__ < (0, 11):
 
 # Models that a whole module shares are trained before any test has folders of its own.
 os.environ["MCETM_COMPILATION_CACHE"] = "off"
+# Small programs take longer to compile than to run, those that modules make for all their tests among them.
+jax.config.update("jax_disable_most_optimizations", True)
 # Programs are lowered faster where no operation says which line of Python it comes from.
 jax.config.update("jax_traceback_in_locations_limit", 0)
 # An accidental mix of precisions is an error, not a silent choice.
@@ -53,14 +55,15 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
 
 
 @pytest.fixture(autouse=True)
-def _hasty_compiler(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Small programs take longer to compile than to run; tests marked `thorough` compile as users do."""
-    hasty = request.node.get_closest_marker("thorough") is None
-    if not hasty:
+def _thorough_compiler(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests marked `thorough` compile as users do."""
+    thorough = request.node.get_closest_marker("thorough") is not None
+    if thorough:
         jax.clear_caches()  # it may hold the same programs, compiled in haste
-    jax.config.update("jax_disable_most_optimizations", hasty)
+        jax.config.update("jax_disable_most_optimizations", False)
     yield
-    jax.config.update("jax_disable_most_optimizations", False)
+    if thorough:
+        jax.config.update("jax_disable_most_optimizations", True)
 
 
 @pytest.fixture(autouse=True, scope="module")
