@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -35,6 +36,13 @@ jax.config.update("jax_traceback_in_locations_limit", 0)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 _SHARED = Path(os.environ.get("MCETM_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported for the tests stays; the garbage collector need not look through it all the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
