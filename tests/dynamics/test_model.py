@@ -74,19 +74,20 @@ class Bowls(EnergyModel):
 
 def gaussian() -> GaussianModel:
     make = lambda key: Gaussian(GaussianEnsemble(width=8, depth=1), STATISTICS, key=key)  # noqa: E731
-    return GaussianModel(eqx.filter_vmap(make)(jax.random.split(jax.random.key(0), 4)), jnp.array([0, 2, 3]))
+    members = eqx.filter_jit(eqx.filter_vmap(make))(jax.random.split(jax.random.key(0), 4))
+    return GaussianModel(members, jnp.array([0, 2, 3]))
 
 
 def diffusion() -> DiffusionModel:
     sizes = DiffusionEnsemble(width=8, depth=1, sampler_steps=3)
     make = lambda key: Denoiser(sizes, STATISTICS, key=key)  # noqa: E731
-    return DiffusionModel(eqx.filter_vmap(make)(jax.random.split(jax.random.key(0), 2)))
+    return DiffusionModel(eqx.filter_jit(eqx.filter_vmap(make))(jax.random.split(jax.random.key(0), 2)))
 
 
 def energy() -> EnergyTransitionModel:
     space = Space.of(LOG)
     make = lambda key: PlainEnergy(STATISTICS, space, width=8, depth=1, key=key)  # noqa: E731
-    members = eqx.filter_vmap(make)(jax.random.split(jax.random.key(0), 2))
+    members = eqx.filter_jit(eqx.filter_vmap(make))(jax.random.split(jax.random.key(0), 2))
     config = InferenceSettings(latent=None, ambient=Langevin(steps=2))
     return EnergyTransitionModel(members, space, gaussian(), config=config)
 
