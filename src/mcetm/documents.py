@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +18,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from mcetm.errors import UserError
+from mcetm.files import path_kind
 from mcetm.settings import words_of
 
 __all__ = [
@@ -39,8 +39,6 @@ __all__ = [
 
 _LARGEST = 2**26
 """Bytes of a file of settings or results; ours have a few thousand."""
-_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
-"""Opening a pipe without it waits for whoever writes into it."""
 _DEEPEST = 40
 """Lists and objects inside each other; ours have ten."""
 
@@ -89,18 +87,15 @@ Checksum = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 def require_plain(path: Path, *, largest: int | None = None) -> None:
     """Refuse what cannot be read, and a device or a pipe, which might never end."""
+    if path_kind(path) in ("folder", "other"):
+        raise FileError(path, "it is not a plain file")
     try:
-        descriptor = os.open(path, os.O_RDONLY | _NO_WAIT)
-        try:
-            found = os.fstat(descriptor)
-        finally:
-            os.close(descriptor)
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
     except OSError as error:
         raise FileError(path, f"it cannot be read ({error.strerror or error})") from None
-    if not stat.S_ISREG(found.st_mode):
-        raise FileError(path, "it is not a plain file")
-    if largest is not None and found.st_size > largest:
-        raise FileError(path, f"it has {found.st_size:,} bytes, and at most {largest:,} are expected")
+    if largest is not None and size > largest:
+        raise FileError(path, f"it has {size:,} bytes, and at most {largest:,} are expected")
 
 
 def read_bytes(path: Path, *, largest: int | None = None) -> bytes:
