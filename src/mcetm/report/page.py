@@ -96,7 +96,7 @@ def draw_learning(path: Path, histories: dict[str, list[dict[str, Any]]], data_r
 
 def draw_energies(path: Path, energies: np.ndarray, thresholds: np.ndarray) -> None:
     """Histograms by member, with the threshold of each."""
-    with figure(path, width=7.0, height=2.8, formulas=False) as drawn:
+    with figure(path, width=7.0, height=2.8) as drawn:  # powers on its axis are formulas; it has no names
         axes = np.atleast_1d(drawn.subplots(1, len(energies), sharey=True))
         for i, (axis, values, threshold) in enumerate(zip(axes, energies, thresholds, strict=True)):
             axis.hist(values, bins=60, color="#56B4E9", log=True)
