@@ -22,7 +22,7 @@ from pydantic import Field
 
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
-from mcetm.dynamics.model import Job, ModelSettings, Samples, TransitionModel
+from mcetm.dynamics.model import ModelSettings, Samples, TrainingInputs, TransitionModel
 from mcetm.nn.members import member_count, member_keys, take_members
 from mcetm.nn.mlp import MLP, Activation, NetworkFactory
 from mcetm.nn.scaling import InputScaling, Scaling
@@ -69,12 +69,12 @@ class DiffusionEnsemble(ModelSettings):
     steps: Positive = 3000
     """Updates of each member."""
 
-    def train(self, job: Job) -> DiffusionModel:
+    def train(self, inputs: TrainingInputs) -> DiffusionModel:
         """Train, or read back what the folder has."""
-        with job.stages("diffusion"):
-            return fit_diffusion(job.log, self, key=job.keys.model, folder=job.place("diffusion"), **job.own)[
-                0
-            ]
+        with inputs.stages("diffusion"):
+            return fit_diffusion(
+                inputs.log, self, key=inputs.keys.model, folder=inputs.place("diffusion"), **inputs.own
+            )[0]
 
 
 class Denoiser(eqx.Module):

@@ -10,7 +10,7 @@ from mcetm.dynamics.gaussian import GaussianEnsemble, fit_gaussian
 from mcetm.dynamics.inference import EnergyTransitionModel, InferenceSettings
 from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import AutoencoderSettings, fit_autoencoder
-from mcetm.dynamics.model import Job, ModelSettings
+from mcetm.dynamics.model import ModelSettings, TrainingInputs
 from mcetm.dynamics.space import Variable
 from mcetm.dynamics.support import SupportSettings, fit_support
 from mcetm.nn.mlp import Activation
@@ -32,38 +32,38 @@ class _ETM(EnergySettings, ModelSettings):
     support: SupportSettings | None = None
     """What sets the level of energies by (s, a); None: energies know next states only."""
 
-    def train(self, job: Job) -> EnergyTransitionModel:
+    def train(self, inputs: TrainingInputs) -> EnergyTransitionModel:
         """Train everything, or read back what the folder has."""
-        check_network(self, job.network)
-        keys, place = job.keys, job.place
-        with job.stages("regressor"):
+        check_network(self, inputs.network)
+        keys, place = inputs.keys, inputs.place
+        with inputs.stages("regressor"):
             regressor, _ = fit_gaussian(
-                job.log, job.holdout, self.regressor, key=keys.regressor, folder=place("regressor")
+                inputs.log, inputs.holdout, self.regressor, key=keys.regressor, folder=place("regressor")
             )
         autoencoder = None
         if self.negatives == "manifold":
-            with job.stages("autoencoder"):
+            with inputs.stages("autoencoder"):
                 autoencoder, _ = fit_autoencoder(
-                    job.log, self.autoencoder, key=keys.autoencoder, folder=place("autoencoder")
+                    inputs.log, self.autoencoder, key=keys.autoencoder, folder=place("autoencoder")
                 )
         inference = self.inference
         if inference is None and self.kind == "plain":
             inference = InferenceSettings()
-        with job.stages("energy"):
+        with inputs.stages("energy"):
             model, _ = fit_energy(
-                job.log,
+                inputs.log,
                 self,
                 autoencoder=autoencoder,
                 regressor=regressor,
                 inference=inference,
                 key=keys.model,
                 folder=place("energy"),
-                **job.own,
+                **inputs.own,
             )
         if self.support is not None:
-            with job.stages("support"):
+            with inputs.stages("support"):
                 support, _ = fit_support(
-                    job.log, job.holdout, self.support, key=keys.support, folder=place("support")
+                    inputs.log, inputs.holdout, self.support, key=keys.support, folder=place("support")
                 )
             model = replace(model, support=support)
         return model

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
-from mcetm.dynamics.model import Job, ModelSettings, Samples, TransitionModel, farthest
+from mcetm.dynamics.model import ModelSettings, Samples, TrainingInputs, TransitionModel, farthest
 from mcetm.errors import UserError
 from mcetm.nn.members import member_keys, take_members
 from mcetm.nn.mlp import MLP, Activation, NetworkFactory
@@ -77,16 +77,16 @@ class GaussianEnsemble(ModelSettings):
         if self.elites > self.members:
             raise ValueError(f"has {self.elites} elites of {self.members} members")
 
-    def train(self, job: Job) -> GaussianModel:
+    def train(self, inputs: TrainingInputs) -> GaussianModel:
         """Train, or read back what the folder has."""
-        with job.stages("regressor"):
+        with inputs.stages("regressor"):
             return fit_gaussian(
-                job.log,
-                job.holdout,
+                inputs.log,
+                inputs.holdout,
                 self,
-                key=job.keys.regressor,
-                folder=job.place("regressor"),
-                **job.own,
+                key=inputs.keys.regressor,
+                folder=inputs.place("regressor"),
+                **inputs.own,
             )[0]
 
 

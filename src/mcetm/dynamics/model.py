@@ -59,7 +59,7 @@ def part_keys(seed: int) -> PartKeys:
 
 
 @dataclass(frozen=True)
-class Job:
+class TrainingInputs:
     """What a model is trained on and with: all that its parts share."""
 
     log: Transitions
@@ -136,11 +136,11 @@ class ModelSettings:
 
         `stages` is called with the name of each part, and gives a context to train it in.
         """
-        return self.train(Job(train, holdout, part_keys(seed), folder, callbacks, network, stages))
+        return self.train(TrainingInputs(train, holdout, part_keys(seed), folder, callbacks, network, stages))
 
     @abc.abstractmethod
-    def train(self, job: Job) -> TransitionModel:
-        """Train the parts of the model, each in a stage of the job."""
+    def train(self, inputs: TrainingInputs) -> TransitionModel:
+        """Train the parts of the model, each in a stage."""
 
     @staticmethod
     def reference(model: Any) -> str:
