@@ -1,11 +1,11 @@
 """SIGKILL at every file operation of a run, and at random moments: is anything lost, is anything left behind?
 
-    python benchmarks/kills.py --kills 200 [--algo bc|mopo] [--seed 0]
+    python benchmarks/kills.py --kills 200 [--algo bc|iql|mopo] [--seed 0]
 
 A run is trained once undisturbed. Then, again and again, the same run is killed and goes on: half of the
-kills come right before one of its file operations (each in its turn, so that every gap between two of them is
-met), the other half after a random time, several in one run. At the end policies, results, metrics and names
-of files must be those of the undisturbed run.
+kills come right before one of its file operations (each in its turn or, with fewer kills than operations,
+evenly over the run), the other half after a random time, several in one run. At the end policies, results,
+metrics and names of files must be those of the undisturbed run.
 
 A server that has imported everything, and computed nothing yet, forks a process for each attempt.
 """
@@ -36,6 +36,7 @@ from record import record
 _CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate"}
 _SMALL = {
     "bc": ["algorithm.width=8", "algorithm.depth=1", "algorithm.steps=3000", "algorithm.batch_size=8"],
+    "iql": ["algorithm.width=8", "algorithm.depth=1", "algorithm.steps=60", "algorithm.batch_size=8"],
     "mopo": [
         *("model.members=2", "model.elites=2", "model.width=8", "model.steps=40", "model.batch_size=8"),
         *("world.reward.width=8", "world.reward.steps=40", "world.calibration.rows=50"),
@@ -163,10 +164,13 @@ def main() -> None:
         found = contents(folder)
         differ = (name for name in expected if name != "files" and found.get(name) != expected[name])
         lost.extend(f"{how}: {name}" for name in differ)
-        left.extend(f"{how}: {name}" for name in set(found["files"]) ^ set(expected["files"]))
+        lost.extend(f"{how}: {name} is missing" for name in set(expected["files"]) - set(found["files"]))
+        left.extend(f"{how}: {name}" for name in set(found["files"]) - set(expected["files"]))
         shutil.rmtree(folder)
 
-    numbers = [1 + i % operations for i in range(options.kills // 2)]
+    half = options.kills // 2
+    stride = max(1.0, operations / max(1, half))
+    numbers = [1 + int(i * stride) % operations for i in range(half)]
     for number in numbers:
         folder = place / "run"
         if attempt(job, folder, before_operation(folder, number)) == -signal.SIGKILL:
@@ -194,6 +198,7 @@ def main() -> None:
             "runs_lost": len(lost),
             "files_left_behind": len(left),
         },
+        case=options.algo,
     )
     with contextlib.suppress(OSError):
         shutil.rmtree(place)

@@ -12,8 +12,8 @@ from mcetm.pipeline.environment import describe_host
 RESULTS = Path(__file__).parent / "results"
 
 
-def record(name: str, result: dict[str, Any]) -> None:
-    """Print; write `results/NAME-MACHINE.json` where `--record` is among the arguments.
+def record(name: str, result: dict[str, Any], *, case: str | None = None) -> None:
+    """Print; write `results/NAME[-CASE]-MACHINE.json` where `--record` is among the arguments.
 
     The machine is named by its accelerator where the result has one, else by its cores.
     """
@@ -25,4 +25,4 @@ def record(name: str, result: dict[str, Any]) -> None:
     print(text)
     if "--record" in sys.argv:
         RESULTS.mkdir(exist_ok=True)
-        (RESULTS / f"{name}-{where}.json").write_text(text + "\n")
+        (RESULTS / f"{'-'.join(part for part in (name, case, where) if part)}.json").write_text(text + "\n")

@@ -12,7 +12,7 @@ import re
 import secrets
 import socket
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,6 +29,7 @@ __all__ = [
     "config_folder",
     "data_folders",
     "find_file",
+    "make_folder",
     "path_kind",
     "sha256_of",
     "write_bytes",
@@ -91,7 +92,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
     fills it must hear of every error: `write_bytes` does, and other libraries may not.
     """
     target = check_output(path)
-    _make_folder(target.parent)
+    make_folder(target.parent)
     _remove_leftovers(target)
     # Host and process name the writer, so that a later one can tell whether it still lives.
     writer = f"{_HOST}.{os.getpid()}.{secrets.token_hex(4)}"
@@ -126,7 +127,7 @@ def write_text(path: Path, text: str) -> None:
 def append_text(path: Path, text: str) -> None:
     """Add text to the end of a file; where there is no room for all of it, none is added."""
     target = check_output(path)
-    _make_folder(target.parent)
+    make_folder(target.parent)
     with _refusals(path), target.open("ab", buffering=0) as file:
         end, rest = file.tell(), memoryview(text.encode())
         try:
@@ -148,11 +149,14 @@ def write_json(path: Path, content: Any) -> None:
     write_text(path, json.dumps(content, indent=1, default=plain) + "\n")
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Make a folder, where there is none, with those that it is in."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"Cannot create the folder {folder}: {error.strerror or error}.") from None
+    except (OSError, ValueError) as error:  # the latter for a NUL in the name
+        raise UserError(
+            f"Cannot create the folder {folder}: {getattr(error, 'strerror', None) or error}."
+        ) from None
 
 
 @contextlib.contextmanager
@@ -230,13 +234,13 @@ def data_folders() -> list[Path]:
 
 
 class Folders:
-    """A folder and earlier ones: a part that one of those has is there, any other in the folder itself."""
+    """A folder and parts of it that are elsewhere: those are there, any other in the folder itself."""
 
-    def __init__(self, folder: Path, earlier: Sequence[Path] = ()) -> None:
-        self._folder, self._earlier = folder, tuple(earlier)
+    def __init__(self, folder: Path, elsewhere: Mapping[str, Path]) -> None:
+        self._folder, self._elsewhere = folder, elsewhere
 
     def __truediv__(self, name: str) -> Path:
-        return next((other / name for other in self._earlier if (other / name).is_dir()), self._folder / name)
+        return self._elsewhere.get(name, self._folder / name)
 
 
 def find_file(kind: str, names: list[str], folders: list[Path] | None = None) -> Path | None:

@@ -14,6 +14,7 @@ import numpy as np
 from mcetm.console import one_line
 from mcetm.errors import UserError
 from mcetm.files import check_input
+from mcetm.memory import free_memory, is_shortage
 
 if TYPE_CHECKING:
     import h5py
@@ -78,20 +79,11 @@ def check_size(path: Path, declared: Mapping[str, int]) -> None:
             f"{path} is damaged, or made to fill the memory: its {size:,} bytes claim to hold "
             f"{declared[name]:,} of '{one_line(name)}'; if that is right, save it without compression."
         )
-    free = _free_memory()
+    free = free_memory()
     if free is not None and total > free:
         raise UserError(
             f"There is not enough memory to read {path}: it takes {total:,} bytes, and {free:,} are free."
         )
-
-
-def _free_memory() -> int | None:
-    """Bytes that can be had without swapping; None where the system does not say."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return None
 
 
 def _in_memory(shape: tuple[int, ...], dtype: np.dtype) -> int:
@@ -101,7 +93,7 @@ def _in_memory(shape: tuple[int, ...], dtype: np.dtype) -> int:
 
 def unreadable(path: Path, error: BaseException) -> UserError:
     """What to say when a library gives up on a file: that memory is short, or that the file is damaged."""
-    if isinstance(error, MemoryError) or "memory allocation failed" in str(error).lower():
+    if is_shortage(error) or "memory allocation failed" in str(error).lower():
         return UserError(f"There is not enough memory to read {path}.")
     return UserError(f"{path} is truncated or corrupt: {first_clause(error)}.")
 

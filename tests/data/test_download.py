@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -130,6 +131,49 @@ def test_a_transfer_that_never_ends_leaves_nothing(server: Server) -> None:
     with pytest.raises(UserError, match=r"could not be downloaded .* closed after 32,288 of"):
         d4rl_file(NAME)
     assert left_behind() == []
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_server_that_goes_on_sending_does_not_fill_the_disk(
+    server: Server, declared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "_MOST_BYTES", 9_000)
+
+    def endless(handler: Handler) -> None:
+        server.requests.append(None)
+        handler.send_response(200)
+        if declared:
+            handler.send_header("Content-Length", str(10**15))
+        handler.end_headers()
+        with contextlib.suppress(OSError):  # until the other side has enough
+            while True:
+                handler.wfile.write(server.body)
+
+    monkeypatch.setattr(Handler, "do_GET", endless)
+    words = r"speaks of 1,000,000,000,000,000 bytes" if declared else "sent more than 9,000 bytes"
+    with pytest.raises(UserError, match=words):
+        d4rl_file(NAME)
+    assert len(server.requests) == 1, "asking again would not help"
+    assert left_behind() == []
+
+
+def test_a_server_that_dribbles_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(download, "_LEAST_SECONDS", 0.02)
+    server.pause = 0.01
+    with pytest.raises(UserError, match=r"only [\d,]+ bytes came in 0.02 seconds"):
+        d4rl_file(NAME)
+    assert left_behind() == []
+
+
+def test_a_length_that_is_none_is_one_sentence(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    def odd(handler: Handler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", "-5")
+        handler.end_headers()
+
+    monkeypatch.setattr(Handler, "do_GET", odd)
+    with pytest.raises(UserError, match="could not be downloaded"):
+        d4rl_file(NAME)
 
 
 def test_a_changed_file_is_refused(server: Server) -> None:

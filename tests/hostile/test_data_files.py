@@ -5,6 +5,7 @@ A case builds a file and has words of its sentence. Files that are odd and good 
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import pickle
@@ -518,6 +519,24 @@ CSV: Cases = {
     "1e99": (lambda f: csv(f, cell("1e99")), "component 0 is too large"),
     "a complex number": (lambda f: csv(f, cell("1+2j")), "obs_0, row 2: is not numeric"),
     "a number in hexadecimal": (lambda f: csv(f, cell("0x10")), "obs_0, row 2: is not numeric"),
+    "a number with underscores": (lambda f: csv(f, cell("1_000")), "obs_0, row 2: is not numeric, '1_000'"),
+    "a number in other digits": (lambda f: csv(f, cell("\u0661")), "obs_0, row 2: is not numeric, '\u0661'"),
+    "a formula that failed": (lambda f: csv(f, cell("#DIV/0!")), "obs_0, row 2: is not numeric, '#DIV/0!'"),
+    "thousands": (lambda f: csv(f, cell('"1,000.5"')), "obs_0, row 2: is not numeric, '1,000.5'"),
+    "Excel's first line": (lambda f: csv(f, lambda lines: ["sep=,", *lines]), "no column has a known name"),
+    "rows of commas alone": (lambda f: csv(f, lambda lines: [*lines, "," * 10]), "obs_0, row 21: is empty"),
+    "two tables below each other": (
+        lambda f: csv(f, lambda lines: [*lines, *lines]),
+        "obs_0, row 21: is not numeric, 'obs_0'",
+    ),
+    "forty thousand columns": (
+        lambda f: raw(f, "log.csv", b",".join(b"obs_%d" % i for i in range(40_000)) + b"\n"),
+        "obs: has no rows",
+    ),
+    "compressed": (
+        lambda f: raw(f, "log.csv", gzip.compress(csv(f).read_bytes())),
+        "is of no kind this reads",
+    ),
     "a decimal comma": (lambda f: csv(f, cell('"1,5"')), "obs_0, row 2: is not numeric, '1,5'"),
     "a cell of a megabyte": (lambda f: csv(f, cell("1" * 10**6)), "log.csv"),
     "a quote without an end": (lambda f: csv(f, cell('"1')), "log.csv"),
@@ -766,7 +785,7 @@ def test_a_good_file_that_the_memory_cannot_take_is_not_called_damaged(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = {"hdf5": d4rl, "npz": npz, "parquet": parquet}[kind](tmp_path)
-    monkeypatch.setattr(formats, "_free_memory", lambda: 100)
+    monkeypatch.setattr(formats, "free_memory", lambda: 100)
     words = f"There is not enough memory to read {source}: it takes"
     assert_refused(run("data", "convert", source, tmp_path / "out.hdf5"), words)
 

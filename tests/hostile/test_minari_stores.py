@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
+import pyarrow as pa
 import pytest
 from gymnasium import spaces
 from minari.serialization import serialize_space
+from pyarrow import ipc, parquet
 
+from mcetm import UserError
+from mcetm.data import read_minari
 from tests.data.test_minari import buffer, create
 from tests.hostile.outcomes import assert_refused, contents, run
 
@@ -290,9 +296,139 @@ def test_a_good_store_is_read_and_runs_nothing(
     assert not (tmp_path / "ran").exists()
 
 
+# Minari's other stores: a folder for each episode, with a file that pyarrow reads.
+
+COLUMNS: dict[str, Any] = {
+    "observations": pa.FixedSizeListArray.from_arrays(np.linspace(0.0, 1.0, 39), 3),
+    "actions": pa.FixedSizeListArray.from_arrays(np.zeros(26, np.float32), 2),
+    "rewards": pa.array(np.zeros(13)),
+    "terminations": pa.array(np.arange(13) == 11),
+}
+
+
+def columns(form: str, file: Path, *twice: str, **changes: Any) -> None:
+    """Write an episode's file; a column that is None is left out."""
+    found = {name: column for name, column in {**COLUMNS, **changes}.items() if column is not None}
+    names = [*found, *twice]
+    table = pa.Table.from_arrays([found[name] for name in names], names)
+    if form == "parquet":
+        parquet.write_table(table, file)
+        return
+    with ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+
+
+def other_store(folder: Path, form: str, write: Callable[[str, Path], object] = columns) -> Path:
+    """A store with one good episode and one that `write` fills."""
+    path = store(folder, data_format=form, total_episodes=2)
+    for number, fill in enumerate((columns, write)):
+        (path / "data" / str(number)).mkdir()
+        fill(form, path / "data" / str(number) / f"part-0.{form}")
+    return path
+
+
+def cut(form: str, file: Path) -> None:
+    columns(form, file)
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def empty_cells(name: str) -> Any:
+    return pa.array([None, *COLUMNS[name].to_pylist()[1:]], COLUMNS[name].type)
+
+
+CLAIMS = {name: pa.nulls(3 * 10**6, pa.float64()) for name in COLUMNS}
+BAD_FILES: dict[str, tuple[Callable[[str, Path], object], str]] = {
+    "cut short": (cut, "is truncated or corrupt"),
+    "nonsense": (lambda form, file: file.write_bytes(b"nonsense" * 99), "is truncated or corrupt"),
+    "empty": (lambda form, file: file.write_bytes(b""), "is truncated or corrupt"),
+    "a pipe": (lambda form, file: os.mkfifo(file), "it is a device or a pipe"),
+    "a folder": (lambda form, file: file.mkdir(), "it is a folder"),
+    "nothing": (lambda form, file: None, "episode 1: is missing"),
+    "no rewards": (lambda form, file: columns(form, file, rewards=None), "rewards: is missing"),
+    "rewards twice": (lambda form, file: columns(form, file, "rewards"), "rewards: is there twice"),
+    "no rows": (
+        lambda form, file: columns(form, file, **{name: c[:0] for name, c in COLUMNS.items()}),
+        "no rows",
+    ),
+    "text": (
+        lambda form, file: columns(form, file, rewards=pa.array(["\x1b"] * 13)),
+        "episode 1, rewards: is not numeric (string)",
+    ),
+    "times": (
+        lambda form, file: columns(form, file, rewards=pa.array(range(13), pa.timestamp("s"))),
+        "is not numeric (timestamp[",
+    ),
+    "empty cells": (
+        lambda form, file: columns(form, file, rewards=empty_cells("rewards")),
+        "has empty cells",
+    ),
+    "empty rows": (
+        lambda form, file: columns(form, file, observations=empty_cells("observations")),
+        "episode 1, observations: has empty cells",
+    ),
+    "rows of several lengths": (
+        lambda form, file: columns(form, file, observations=pa.array([[0.0]] * 12 + [[0.0, 1.0]])),
+        "has 14 numbers in 13 rows",
+    ),
+    "rows too wide": (
+        lambda form, file: columns(
+            form, file, observations=pa.FixedSizeListArray.from_arrays(np.zeros(52), 4)
+        ),
+        "has the shape (13, 4), but (13, 3) is needed",
+    ),
+    "numbers for rows": (
+        lambda form, file: columns(form, file, observations=COLUMNS["rewards"]),
+        "has the shape (13, 1), but (13, 3) is needed",
+    ),
+    "rows for numbers": (
+        lambda form, file: columns(form, file, rewards=COLUMNS["observations"]),
+        "has the shape",
+    ),
+    "NaN": (lambda form, file: columns(form, file, rewards=pa.array([np.nan] * 13)), "is NaN"),
+}
+
+
+@pytest.mark.parametrize("form", ["arrow", "parquet"])
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_a_bad_file_of_an_episode_is_one_sentence(case: str, form: str, tmp_path: Path) -> None:
+    fill, words = BAD_FILES[case]
+    source = other_store(tmp_path, form, fill)
+    assert_refused(run("data", "convert", source, tmp_path / "out.hdf5"), words)
+
+
+def test_a_small_file_that_claims_much_is_not_read(tmp_path: Path) -> None:
+    source = other_store(tmp_path, "parquet", lambda form, file: columns(form, file, **CLAIMS))
+    assert_refused(run("data", "convert", source, tmp_path / "out.hdf5"), "made to fill the memory")
+
+
+@pytest.mark.parametrize("form", ["arrow", "parquet"])
+def test_damaged_files_of_episodes_never_end_the_process(form: str, tmp_path: Path) -> None:
+    source, chance = other_store(tmp_path, form), random.Random(0)
+    file = source / "data" / "1" / f"part-0.{form}"
+    good = file.read_bytes()
+    for _ in range(40):
+        content = bytearray(good)
+        for _ in range(chance.randint(1, 4)):
+            at = chance.randrange(len(content) - 8)
+            content[at : at + chance.choice([1, 8])] = chance.choice([b"\xff" * 8, b"\x7f", b"\0", bytes(8)])
+        file.write_bytes(content)
+        with contextlib.suppress(UserError):
+            assert len(read_minari(str(source))) <= 24
+
+
 @pytest.mark.parametrize("form", ["arrow", "parquet"])
 def test_minari_s_other_stores_are_read(form: str, tmp_path: Path) -> None:
     create(f"made/{form}-v0", [buffer(15, terminates=True, seed=0)], data_format=form)
     create("made/hdf5-v0", [buffer(15, terminates=True, seed=0)])
     found = [json.loads(run("data", "inspect", f"made/{kind}-v0", "--json").out) for kind in (form, "hdf5")]
     assert found[0]["checksum"] == found[1]["checksum"]
+
+
+@pytest.mark.parametrize("form", ["arrow", "parquet"])
+def test_nested_spaces_of_other_stores_are_laid_side_by_side(form: str, tmp_path: Path) -> None:
+    space = spaces.Dict({"b": OBS, "a": spaces.Tuple([spaces.Box(-9.0, 9.0, (2, 2), np.float64), OBS])})
+    b, first, second = (np.random.default_rng(i).normal(size=(13, n)) for i, n in enumerate((3, 4, 3)))
+    episode = buffer(12, terminates=True, seed=0, obs={"b": b, "a": (first.reshape(13, 2, 2), second)})
+    create("made/nested-v0", [episode], data_format=form, observation_space=space)
+    log = read_minari("made/nested-v0")
+    np.testing.assert_allclose(log.obs, np.concatenate([first, second, b], axis=1)[:-1], rtol=1e-6)

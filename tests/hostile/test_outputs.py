@@ -15,7 +15,7 @@ from mcetm.console import one_line, output, printable, progress
 from mcetm.files import append_text, write_text
 from mcetm.report.training import show_results
 from tests.hostile.files import d4rl
-from tests.hostile.outcomes import assert_refused, contents, no_hang, run
+from tests.hostile.outcomes import Outcome, assert_refused, contents, no_hang, run
 from tests.pipeline.runs import write_run
 
 NO_FILE = "it is a device or a pipe, not a file"
@@ -49,6 +49,32 @@ def a_folder(folder: Path) -> Path:
 def below_a_file(folder: Path) -> Path:
     (folder / "file").touch()
     return folder / "file" / "out.hdf5"
+
+
+COMMANDS = {
+    "data collect --task pendulum --steps 1000000000000000 --out OUT.npz": "not enough memory to collect",
+    "data collect --task pendulum --steps 10 --processes 0 --out OUT.npz": "At least one process is needed",
+    "data collect --task pendulum --steps 10 --policy OUT.csv --out OUT.npz": "There is no policy file",
+    "compare RUN --csv OUT --markdown OUT": "Two tables cannot go into one file",
+    "compare RUN --csv OUT --latex ./OUT": "Two tables cannot go into one file",
+    "train --algo bc --dataset LOG --out OUT\0": "Cannot create the folder OUT\\x00",
+    "train --algo= --dataset LOG --out OUT": "Unknown algorithm ''",
+    "train --algo bc --dataset= --out OUT": "dataset",
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_that_cannot_be_leaves_nothing(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    d4rl(tmp_path)
+    write_run(tmp_path / "RUN", [1.0, 2.0])
+    before = contents(tmp_path)
+    found = run(*command.replace("LOG", "log.hdf5").split(" "))
+    assert found.code == 2
+    assert_refused(Outcome(2, "", found.err), COMMANDS[command])
+    assert contents(tmp_path) == before
 
 
 PLACES: dict[str, tuple[Build, str]] = {

@@ -457,11 +457,37 @@ OPTIONS = {
     "train --set model.members=0": "members' should be greater",
     "train --set seeds=0": "'seeds' should be greater",
     "train --set evaluation.episodes=1000000000": "episodes' should be less than or equal to 100000",
+    "train --set algorithm.learner.width=1000000": "'algorithm.learner.width' is 1,000,000, and with that",
+    "train --set algorithm.learner.depth=100000": "'algorithm.learner.depth' should be at most 1,000",
+    "train --set algorithm.learner.critics=1000000000": "'algorithm.learner.critics' is 1,000,000,000",
+    "train --set algorithm.rollout.batch=1000000000": "imagined experience would take at least",
+    "train --set algorithm.rollout.retain=1000000000": "'algorithm.rollout.retain' is 1,000,000,000",
+    "train --set algorithm.samples=1000000000 model.members=1000000000": "'model.members' is 1,000,000,000",
+    "train --set model.width=1000000000": "'model.width' is 1,000,000,000",
+    "train --set model.trunk=1000000": "'model.trunk' should be at most 1,000",
+    "train --set model.count=1000000000": "'model.count' is 1,000,000,000, and with that a minibatch",
+    "train --set model.regressor.batch_size=1000000000": "'model.regressor.batch_size' is 1,000,000,000",
+    "train --set model.autoencoder.latent_dim=1000000000": "'model.autoencoder.latent_dim' is 1,000,000,000",
+    "train --set world.reward.width=1000000": "'world.reward.width' is 1,000,000",
+    "train --set world.calibration.samples=1000000000": "the next states of one row would take at least",
+    "train --algo bc --set algorithm.width=1000000": "'algorithm.width' is 1,000,000",
     "train --set label=../x": "no slashes",
     "train --set holdout=Infinity": "'holdout'",
     "train --set format=3": "'format'",
     "train --set algorithm.name=nobody": "Unknown algorithm 'nobody'",
     "train --set =1": "changes nothing",
+    "train --set algorithm..penalty=1": "'algorithm.' has no parts",
+    "train --set algorithm.=1": "no setting 'algorithm.'",
+    "train --set algorithm.__dict__=1": "no setting 'algorithm.__dict__'",
+    "train --set baselines=[null]": "'baselines' should be a list of settings",
+    "train --set baselines.7=1": "'baselines' has 3 parts",
+    'train --set model={"name":"os:system"}': "There is no class",
+    'train --set model={"name":":"}': "Cannot import ''",
+    "train --set algorithm.learner.width=null": "width' should be a valid integer",
+    "train --set algorithm.penalty=1e400": "'algorithm.penalty' should be a finite number",
+    "train --set label=\u202e": "'label' should have no control characters",
+    "train --set world=null": "'world'",
+    "train --set models_from=/nowhere": "/nowhere holds no models",
     "train --set a.b.c=1": "no setting 'a.b.c'",
     "train --set seeds": "changes nothing",
     f"train --set label={'[' * 5000}": "'label'",
@@ -491,6 +517,7 @@ def test_an_option_that_cannot_be(
     whole: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.setattr("mcetm.pipeline.train.load_dataset", lambda source, **_: mcetm_log(whole))
+    monkeypatch.setattr("mcetm.pipeline.sizes.free_memory", lambda: 5 * 10**9)  # wherever this runs
     before = sorted(whole.rglob("*"))
     code, said = outcome(command, whole, capsys)
     assert (code, said.count("\n")) == (2, 1), said

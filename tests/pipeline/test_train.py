@@ -37,6 +37,7 @@ from mcetm.dynamics import (
     SupportSettings,
     WorldSettings,
 )
+from mcetm.files import write_json
 from mcetm.nn.members import take_members
 from mcetm.pipeline.config import changed, read_config
 from mcetm.pipeline.finished import read_finished
@@ -179,7 +180,23 @@ def test_single_settings_can_be_changed() -> None:
         ("algorithm.name=mopoo", "Unknown algorithm 'mopoo'; did you mean 'mopo'?"),
         ("algorithm.learner.width=8.5", "width' should be a valid integer, not 8.5"),
         ("baselines=3", "'baselines' should be a list of settings"),
+        ("baselines.0.label=x", "no setting 'baselines.0.label': 'baselines.0' has no parts"),
+        ("baselines.0={}", "no setting 'baselines.0': 'baselines' has 0 parts"),
         ("model=null", "'model' is missing: MC-ETM learns in a model of the world"),
+    ):
+        with pytest.raises(UserError) as refused:
+            changed(config, [change])
+        assert words in str(refused.value)
+
+
+def test_settings_of_baselines_are_changed_by_number() -> None:
+    config: Any = changed(make_config("quick"), ["baselines.1.algorithm.penalty=2", "baselines.0.label=BC"])
+    assert (config.baselines[1].algorithm.penalty, config.baselines[0].label) == (2.0, "BC")
+    for change, words in (
+        ("baselines.1.algorithm.penalt=2", "no setting 'baselines.1.algorithm.penalt'; did you mean"),
+        ("baselines.9.label=x", "'baselines.9' has no parts"),
+        ("baselines.-1.label=x", "'baselines.-1' has no parts"),
+        ("baselines.²=x", "'baselines' has 3 parts"),
     ):
         with pytest.raises(UserError) as refused:
             changed(config, [change])
@@ -220,12 +237,18 @@ def test_a_log_without_a_task_trains_and_says_what_is_missing(
 def test_bad_requests_are_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("x")
+    (tmp_path / "begun" / "models" / "energy").mkdir(parents=True)
     for arguments, words in (
         (["train", "--resume", str(tmp_path)], "is not a run"),
         (["train", "--out", str(tmp_path / "full")], "is not empty and not a run"),
         (["evaluate", str(tmp_path)], "holds no policy"),
         (["evaluate", str(tmp_path), "--episodes", "0"], "at least 1"),
         (["train", "--models", str(tmp_path)], "holds no models"),
+        (["train", "--set", f"models_from={tmp_path}"], "holds no models"),
+        (
+            ["train", "--models", str(tmp_path / "begun")],
+            "are not finished; go on with: mcetm train --resume",
+        ),
         (["train", "--resume", str(tmp_path / "full" / "file")], "is not a run"),
         (["train", "--out", str(tmp_path / "full" / "file")], "not a run"),
         (["train", "--dataset", "pendulum-mixd", "--out", str(tmp_path / "new")], "Unknown dataset"),
@@ -300,13 +323,16 @@ def test_a_run_of_an_older_format_is_refused_by_name(
 
 
 def test_an_earlier_runs_models_are_read_from_there_and_missing_ones_trained_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = Transitions.load(write_log(tmp_path / "a.npz", task=None))
     made = lambda k: Gaussian(GaussianEnsemble(width=4, depth=1), Statistics.of(log), key=k)  # noqa: E731
     regressor = GaussianModel(eqx.filter_vmap(made)(jax.random.split(jax.random.key(0), 1)), jnp.array([0]))
     here, there = tmp_path / "B" / "models", tmp_path / "A" / "models"
-    (there / "regressor").mkdir(parents=True)
+    for part in ("regressor", "reward"):
+        (there / part).mkdir(parents=True)
+    # A stage that is over stands there under its own name; one that was killed does not.
+    write_json(there.parent / "seconds.json", {"regressor": 1.0, "reward, interrupted": 1.0})
     folders = {}
 
     def fake(name: str, result: object) -> Callable[..., tuple[object, list[object]]]:
@@ -324,6 +350,14 @@ def test_an_earlier_runs_models_are_read_from_there_and_missing_ones_trained_her
     config = changed(small_config(algo="mopo"), ["world.termination=none"])
     train_models(config, log, log, None, folder=here)
     assert folders == {"regressor": there / "regressor", "reward": here / "reward"}
+    assert (
+        capsys.readouterr().out == f"{there / 'reward'} is not finished, so this part is trained anew here.\n"
+    )
+    (here / "regressor").mkdir(parents=True)
+    (here / "reward").mkdir()
+    train_models(config, log, log, None, folder=here)
+    assert folders == {"regressor": here / "regressor", "reward": here / "reward"}, "what was begun goes on"
+    assert capsys.readouterr().out == ""
 
 
 def no_reward(obs: Any, action: Any, next_obs: Any) -> Any:

@@ -366,6 +366,10 @@ def test_a_light_checkpoint_carries_its_part_where_there_is_no_exact_one(
     run(10)
     (exact,), (small,) = list_checkpoints(tmp_path / "checkpoints"), list_checkpoints(tmp_path / "light")
     assert small.stat().st_size < exact.stat().st_size / 5
+    content = small.read_bytes()
+    small.unlink()
+    run(10)
+    assert small.read_bytes() == content, "a kill between the two leaves the light one out; it is made good"
     assert run(20).state[1].std() == 0.0
     assert "light" not in capsys.readouterr().err, "the exact one is used where it is there"
     for path in list_checkpoints(tmp_path / "checkpoints"):

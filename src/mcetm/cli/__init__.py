@@ -17,6 +17,7 @@ from mcetm.cli.train import Evaluate, Train
 from mcetm.console import say
 from mcetm.errors import UserError
 from mcetm.files import NO_SPACE, REFUSALS
+from mcetm.memory import is_shortage
 
 _DESCRIPTION = """Offline reinforcement learning that says where it can be trusted.
 
@@ -86,7 +87,9 @@ def _main(arguments: list[str]) -> int:
         what = "There is no room" if full else "Cannot use"
         say(f"mcetm: {what}{place}: {error.strerror}.", file=sys.stderr)
         return 2
-    except MemoryError:
+    except (MemoryError, RuntimeError) as error:
+        if not is_shortage(error):
+            raise
         say("mcetm: There is not enough memory for this.", file=sys.stderr)
         return 2
 

@@ -51,9 +51,9 @@ class Compare:
             raise UserError(f"--task is for a task of your own, as MODULE:NAME, and not for '{self.task}'.")
         remember(self.task)
         tables = ((self.csv, to_csv), (self.markdown, to_markdown), (self.latex, to_latex))
-        for path, _ in tables:
-            if path is not None:
-                check_output(path)  # before the work, not after it
+        places = [check_output(path) for path, _ in tables if path is not None]  # before the work
+        if len(set(places)) < len(places):
+            raise UserError(f"Two tables cannot go into one file, {places[-1]}.")
         comparison = compare_runs(self.runs)
         written = [self.out / "compare.png"]
         draw_comparison(written[0], comparison)

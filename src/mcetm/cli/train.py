@@ -144,10 +144,12 @@ class Train:
         )
         if self.models is not None:
             config = replace(config, models_from=str(self.models.resolve()))
-            check_models(earlier_models(config), self.models)
         if self.steps is not None:
             config = with_steps(config, self.steps)
-        return changed(config, self.set)
+        config = changed(config, self.set)
+        if config.models_from is not None:
+            check_models(earlier_models(config), self.models or Path(config.models_from))
+        return config
 
 
 @dataclass(frozen=True)

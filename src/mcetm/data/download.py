@@ -27,6 +27,11 @@ _ATTEMPTS = 4
 _TIMEOUT = 30.0
 _PAUSE = 0.5
 _CHUNK = 1 << 20
+_MOST_BYTES = 2 << 30
+"""More than any of the files has: a server that goes on sending would fill the disk."""
+_LEAST_BYTES = 1 << 16
+_LEAST_SECONDS = 60.0
+"""In this time at least so many bytes must come: a server that sends one at a time would never end."""
 
 
 def d4rl_file(name: str, *, folder: Path | None = None) -> Path:
@@ -136,13 +141,23 @@ def _request(url: str, have: int, version: str | None) -> HTTPResponse:
 
 def _receive(response: HTTPResponse, partial: Path, bar: Advance) -> None:
     continued = response.status == HTTPStatus.PARTIAL_CONTENT
-    have = partial.stat().st_size
+    have = partial.stat().st_size if continued else 0
     length = response.headers.get("Content-Length")
-    total = None if length is None else int(length) + (have if continued else 0)
-    bar(0 if continued else -have, total)
+    total = None if length is None else int(length) + have
+    if total is not None and not 0 <= total <= _MOST_BYTES:
+        raise ValueError(f"the server speaks of {total:,} bytes, and at most {_MOST_BYTES:,} are expected")
+    bar(0 if continued else -partial.stat().st_size, total)
+    since, recent = time.monotonic(), 0
     with partial.open("ab" if continued else "wb") as file:
         while chunk := response.read1(_CHUNK):
+            have, recent = have + len(chunk), recent + len(chunk)
+            if have > _MOST_BYTES:
+                raise ValueError(f"the server sent more than {_MOST_BYTES:,} bytes")
             file.write(chunk)
             bar(len(chunk), total)
-    if total is not None and partial.stat().st_size < total:
-        raise ConnectionError(f"the connection closed after {partial.stat().st_size:,} of {total:,} bytes")
+            if time.monotonic() - since >= _LEAST_SECONDS:
+                if recent < _LEAST_BYTES:
+                    raise ConnectionError(f"only {recent:,} bytes came in {_LEAST_SECONDS:g} seconds")
+                since, recent = time.monotonic(), 0
+    if total is not None and have < total:
+        raise ConnectionError(f"the connection closed after {have:,} of {total:,} bytes")

@@ -6,10 +6,8 @@ describe its spaces, making the environment that it names, would run code of the
 
 from __future__ import annotations
 
-import functools
 import json
 import math
-import operator
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,12 +17,13 @@ from typing import Any, Unpack
 import numpy as np
 
 from mcetm.console import one_line
+from mcetm.data.arrow import read_columns, rows_of
 from mcetm.data.episodes import from_episodes
 from mcetm.data.transitions import Metadata, Transitions
 from mcetm.data.validate import DataError, Fault, ReadOptions
 from mcetm.errors import UserError
 from mcetm.files import check_input, path_kind
-from mcetm.formats import first_clause, hdf5_arrays, open_hdf5
+from mcetm.formats import hdf5_arrays, open_hdf5
 from mcetm.tasks.registry import get_task, task_names
 
 _MOST_DESCRIPTION = 64 << 20
@@ -193,26 +192,26 @@ def _hdf5_name(what: str, box: _Box) -> str:
 
 
 def _arrow_episodes(folder: Path, description: _Description) -> Iterator[dict[str, Any]]:
-    """Episodes of Minari's other stores, read by Minari once each of their files has been looked at."""
-    import minari
-
+    """Episodes of Minari's other stores: a folder for each, with a row for every observation."""
+    form = "parquet" if description.format == "parquet" else "arrow"
     _check_count(folder, description, sum(path_kind(path) == "folder" for path in folder.iterdir()))
-    for path in folder.rglob("*"):
-        if path_kind(path) != "folder":
-            check_input(path)
-    try:
-        for episode in minari.MinariDataset(folder).iterate_episodes():
-            whole = {"observations": episode.observations, "actions": episode.actions}
+    for place in (folder / str(number) for number in range(description.episodes)):
+        files = sorted(place.iterdir()) if path_kind(place) == "folder" else []
+        files = [path for path in files if path.name[0] not in "._" and path.name != "metadata.json"]
+        if not files:
+            raise DataError(str(folder), [Fault(f"episode {place.name}", "is missing")])
+        columns = read_columns(files, form, [*_STEPS, "observations", "actions"])
 
-            def values(what: str, box: _Box, whole: dict[str, Any] = whole) -> Any:
-                return functools.reduce(operator.getitem, box.path, whole[what])
+        def values(what: str, box: _Box, columns: dict[str, Any] = columns, place: Path = place) -> Any:
+            found = rows_of(columns[what], box.path, f"episode {place.name}, {what}")
+            if found.shape[1] != math.prod(box.shape):
+                return found  # whose shape is then refused
+            # There is no action after the last observation; its row is filled with zeros.
+            return found.reshape(-1, *box.shape)[: None if what == "observations" else -1]
 
-            place = f"episode {episode.id}"
-            yield _episode(description, place, episode.rewards, episode.terminations, values)
-    except UserError:
-        raise
-    except Exception as error:  # whatever Minari meets in a damaged store, in whatever layer below it
-        raise UserError(f"The Minari dataset in {folder} cannot be read: {first_clause(error)}.") from None
+        steps = (rows_of(columns[name], (), f"episode {place.name}, {name}") for name in _STEPS)
+        rewards, terminations = (found[:-1, 0] if found.shape[1] == 1 else found[:-1] for found in steps)
+        yield _episode(description, f"episode {place.name}", rewards, terminations, values)
 
 
 def _check_count(folder: Path, description: _Description, found: int) -> None:

@@ -19,6 +19,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from mcetm.console import one_line
+from mcetm.data.arrow import import_pyarrow
 from mcetm.data.transitions import Metadata, Transitions
 from mcetm.data.validate import DataError, Fault, ReadOptions, build
 from mcetm.errors import UserError
@@ -45,19 +46,16 @@ def from_dataframe(frame: Any, **options: Unpack[ReadOptions]) -> Transitions:
 
 def read_parquet(path: str | Path, **options: Unpack[ReadOptions]) -> Transitions:
     """Transitions from a Parquet file; needs `pip install "mcetm[parquet]"`."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise UserError(f'Reading {path} needs pyarrow: pip install "mcetm[parquet]".') from None
     path = Path(path)
+    pyarrow = import_pyarrow(path)
     check_input(path)
     try:
         # A plain file handle: pyarrow would otherwise also take URLs and partitioned folders.
         with path.open("rb") as file, pyarrow.parquet.ParquetFile(file) as table:
             names = list(table.schema_arrow.names)
             used = [name for name in dict.fromkeys(names) if _is_used(name)]
-            check_size(path, dict.fromkeys(used, table.metadata.num_rows * _NUMBER_BYTES))
+            rows: int = table.metadata.num_rows
+            check_size(path, dict.fromkeys(used, rows * _NUMBER_BYTES))
             # Columns that nobody needs are not read, and one of a name that is there twice is refused below.
             columns = {
                 name: table.read([name]).column(0).to_numpy() for name in used if names.count(name) == 1
@@ -159,6 +157,13 @@ def _to_number(cell: str) -> float:
     return _TRUTH[text] if text in _TRUTH else float(text)
 
 
+def _plain_float(cell: str) -> float:
+    """A number as NumPy's parser knows it: Python itself also takes `1_000` and digits of any script."""
+    if not cell.isascii() or "_" in cell:
+        raise ValueError(cell)
+    return float(cell)
+
+
 def _cell_faults(path: Path, delimiter: str, columns: list[int], header: list[str]) -> list[Fault]:
     """The first bad cell of each column, and the first row that is too short or too long."""
     faults: dict[str, Fault] = {}
@@ -174,7 +179,7 @@ def _cell_faults(path: Path, delimiter: str, columns: list[int], header: list[st
                 for i in columns:
                     if header[i] == "episode":  # any label will do
                         continue
-                    parse = _to_number if header[i] in ("terminated", "truncated") else float
+                    parse = _to_number if header[i] in ("terminated", "truncated") else _plain_float
                     try:
                         what = "" if math.isfinite(parse(cells[i])) else f"is {cells[i].strip()}"
                     except ValueError:
@@ -197,8 +202,9 @@ def _from_columns(
     wide: dict[str, dict[int, int]] = {}
     fields: dict[str, Any] = {}
     ignored: list[str] = []
+    first: dict[str, int] = {}
     for position, name in enumerate(names):
-        if names.index(name) != position:
+        if first.setdefault(name, position) != position:
             faults.append(Fault(one_line(name) or "''", "appears twice in the header"))
         elif (match := _WIDE.fullmatch(name)) and match[2] != str(int(match[2])):
             faults.append(Fault(name, f"must be written {match[1]}_{int(match[2])}"))

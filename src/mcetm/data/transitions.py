@@ -189,6 +189,11 @@ class Transitions:
         rows = np.arange(lengths.sum()) + np.repeat(starts - offsets, lengths)
         return self._take(rows)
 
+    def join(self, other: Transitions) -> Transitions:
+        """These episodes and then those of another log of the same kind, without infos."""
+        arrays = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in FIELDS}
+        return replace(self, infos={}, **arrays)
+
     def head(self, rows: int) -> Transitions:
         """The first rows; where that cuts an episode, its last row becomes truncated."""
         return self._take(slice(0, rows))

@@ -193,7 +193,7 @@ def _flags(name: str, array: np.ndarray, faults: list[Fault]) -> np.ndarray | No
 
 def _singles(name: str, array: np.ndarray, faults: list[Fault]) -> np.ndarray:
     """Finite numbers in single precision."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is named below
         single = array.astype(np.float32, copy=False)
     finite = np.isfinite(single)
     if not finite.all():

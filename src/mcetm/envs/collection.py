@@ -22,6 +22,7 @@ from mcetm.data.validate import build
 from mcetm.envs.simulate import Block
 from mcetm.envs.simulator import Simulator
 from mcetm.errors import UserError
+from mcetm.memory import free_memory
 from mcetm.tasks.policy import BehaviourPolicy
 from mcetm.tasks.registry import Task
 from mcetm.versions import version_of
@@ -67,10 +68,15 @@ def collect_shares(
     for share in shares:
         if share.steps < 1:
             raise UserError(f"At least one step must be collected, not {share.steps}.")
+    steps, free = sum(share.steps for share in shares), free_memory()
+    least = steps * (2 * task.obs_dim + task.action_dim) * 4
+    if free is not None and least > free:
+        raise UserError(
+            f"There is not enough memory to collect {steps:,} steps: they take {least:,} bytes, and {free:,} "
+            "are free."
+        )
     plan = _Plan(task, shares, seed)
-    with progress(
-        f"collecting {dataset or task.name}", sum(s.steps for s in shares), unit="steps"
-    ) as advance:
+    with progress(f"collecting {dataset or task.name}", steps, unit="steps") as advance:
         _simulate(plan, min(processes or available_cores(), plan.most_blocks), advance)
     metadata = Metadata(
         source=f"collected from {task.env_id}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -117,12 +117,12 @@ def _check_model(config: TrainConfig) -> None:
     if algorithm.needs_energy and not model.has_energy:
         raise UserError(
             f"{algorithm.label} needs a model with energies, such as standard-etm, and "
-            f"'{ModelSettings.reference(model)}' has none."
+            f"'{reference_of(model)}' has none."
         )
     if algorithm.needs_density and not model.has_density:
         raise UserError(
             f"{algorithm.label} trains the likelihood of its model, so it needs the Gaussian ensemble, not "
-            f"'{ModelSettings.reference(model)}'."
+            f"'{reference_of(model)}'."
         )
 
 
@@ -160,6 +160,22 @@ def name_of(kind: Any) -> str:
     return kind.__pydantic_fields__["name"].default
 
 
+def reference_of(model: Any) -> str:
+    """The name of a model's settings in files: its own, or `module:Class` for those of a user."""
+    kind = type(model)
+    return name_of(kind) if kind in MODELS else f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _check_name(model: Any) -> None:
+    """Refuse what could not be read back: in a file, `name` says which model it is."""
+    named = next((field for field in fields(model) if field.name == "name"), None)
+    if named is not None and model.name != named.default:
+        raise UserError(
+            f"The model '{reference_of(model)}' has a setting called 'name', which config.json needs for the "
+            "model itself; call it something else."
+        )
+
+
 def _is_own(plain: Any) -> bool:
     return isinstance(plain, Mapping) and ":" in str(plain.get("name"))
 
@@ -187,7 +203,8 @@ def plain_of(config: TrainConfig) -> dict[str, Any]:
     for name in ("world", "algorithm", "evaluation"):
         content[name] = to_plain(content[name])
     if model is not None:
-        content["model"] = {"name": ModelSettings.reference(model), **to_plain(model)}
+        _check_name(model)
+        content["model"] = {**to_plain(model), "name": reference_of(model)}
     return content
 
 
@@ -262,11 +279,24 @@ def changed(config: TrainConfig, changes: Sequence[str]) -> TrainConfig:
 
 
 def put(content: dict[str, Any], path: str, value: Any) -> None:
-    """Change one setting of plain data."""
+    """Change one setting of plain data; parts of a list have numbers, from 0."""
     *folders, name = path.split(".")
     place: Any = content
     for i, folder in enumerate(folders):
-        place = place.get(folder) if isinstance(place, dict) else None
-        if not isinstance(place, dict):
+        place = _part(place, folder)
+        if not isinstance(place, dict | list):
             raise UserError(f"There is no setting '{path}': '{'.'.join(folders[: i + 1])}' has no parts.")
-    place[name] = value
+    if isinstance(place, list):
+        if _part(place, name) is None:
+            raise UserError(f"There is no setting '{path}': '{'.'.join(folders)}' has {len(place)} parts.")
+        place[int(name)] = value
+    else:
+        place[name] = value
+
+
+def _part(place: Any, name: str) -> Any:
+    """What is called so, in a list by its number from 0; None where there is no such part."""
+    if isinstance(place, list):
+        known = name.isascii() and name.isdecimal() and len(name) < 10 and int(name) < len(place)
+        return place[int(name)] if known else None
+    return place.get(name)

@@ -13,6 +13,7 @@ from mcetm.dynamics import ModelSettings, TransitionModel, World
 from mcetm.errors import UserError
 from mcetm.nn.mlp import NetworkFactory
 from mcetm.pipeline.lock import locked
+from mcetm.pipeline.sizes import check_sizes
 from mcetm.training import Callback
 
 
@@ -74,6 +75,7 @@ def fit(
 
     **Returns:** the trained model, or an `Agent` with a policy for each seed.
     """
+    check_sizes({type(settings).__name__: settings}, train, seeds=seeds or 1)
     where = None if folder is None else Path(folder)
     with contextlib.nullcontext() if where is None else locked(where):
         return _fit(settings, train, holdout, world, seed, seeds, where, callbacks, network)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mcetm.errors import UserError
+from mcetm.files import make_folder
 
 try:
     import fcntl
@@ -36,10 +37,7 @@ def locked(folder: Path) -> Iterator[None]:
 
     What is half-written in it is then nobody's, and is deleted.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"Cannot create the folder {folder}: {error.strerror or error}.") from None
+    make_folder(folder)
     with contextlib.ExitStack() as held:
         if not any(_lock(folder, place, flags, held) for place, flags in _places(folder)):
             print(

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from mcetm.console import say
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics import World, held_out_energies
 from mcetm.dynamics.model import part_keys
 from mcetm.errors import UserError
 from mcetm.files import Folders
 from mcetm.pipeline.config import TrainConfig, read_config
+from mcetm.pipeline.results import read_seconds
 from mcetm.pipeline.stages import Stages
 from mcetm.tasks.registry import Task
 
@@ -50,9 +52,16 @@ def train_models(
     folder: Path,
     stages: Stages | None = None,
 ) -> Models:
-    """Train the model and its world; what an earlier run has, or the folder itself, is read from there."""
+    """Train the model and its world; what the folder itself has, or an earlier run, is read from there.
+
+    The folder of another run is only read: what is not finished there is trained here.
+    """
     stages = stages or Stages()
-    folders = Folders(folder, earlier_models(config))
+    finished, begun = _parts(earlier_models(config))
+    own = [name for name in {*finished, *begun} if (folder / name).is_dir()]
+    for name in begun.keys() - finished.keys() - set(own):
+        say(f"{begun[name]} is not finished, so this part is trained anew here.")
+    folders = Folders(folder, {name: path for name, path in finished.items() if name not in own})
     model = config.model.fit(train, holdout=holdout, seed=config.seed, folder=folders, stages=stages.stage)
     world = World.of(
         model,
@@ -89,7 +98,22 @@ def earlier_models(config: TrainConfig) -> list[Path]:
     return found
 
 
+def _parts(models: Sequence[Path]) -> tuple[dict[str, Path], dict[str, Path]]:
+    """Parts of models by name, each where it is first found: those that are finished, and the others."""
+    finished: dict[str, Path] = {}
+    begun: dict[str, Path] = {}
+    for folder in models:
+        over = read_seconds(folder.parent / "seconds.json") if folder.is_dir() else {}
+        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if path.is_dir():
+                (finished if path.name in over else begun).setdefault(path.name, path)
+    return finished, begun
+
+
 def check_models(models: Sequence[Path], given: Path) -> None:
     """Refuse a folder that holds no models of an earlier run."""
-    if not any(folder.is_dir() for folder in models):
+    finished, begun = _parts(models)
+    if begun and not finished:
+        raise UserError(f"The models of {given} are not finished; go on with: mcetm train --resume {given}")
+    if not finished:
         raise UserError(f"{given} holds no models of an earlier run.")

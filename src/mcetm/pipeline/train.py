@@ -21,6 +21,7 @@ from mcetm.data.transitions import Transitions
 from mcetm.envs import load_dataset
 from mcetm.errors import UserError
 from mcetm.files import write_json
+from mcetm.memory import is_shortage
 from mcetm.nn.members import take_members
 from mcetm.pipeline.config import Baseline, TrainConfig, plain_of, read_config
 from mcetm.pipeline.diagnosis import diagnose
@@ -28,6 +29,7 @@ from mcetm.pipeline.environment import describe_environment
 from mcetm.pipeline.folder import compared_folder
 from mcetm.pipeline.lock import is_free_for_a_run, locked
 from mcetm.pipeline.models import Models, train_models
+from mcetm.pipeline.sizes import check_sizes
 from mcetm.pipeline.stages import Stages
 from mcetm.report.page import write_report
 from mcetm.tasks.own import task_in_file
@@ -65,12 +67,15 @@ def train_run(config: TrainConfig, folder: Path, log: Transitions) -> Run:
     """
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is not a folder and not a run; choose another --out.")
+    others = {f"baselines.{i}.algorithm": other.algorithm for i, other in enumerate(config.baselines)}
+    check_sizes({"model": config.model, "world": config.world}, log)
+    check_sizes({"algorithm": config.algorithm, **others}, log, seeds=config.seeds)
     with locked(folder):
         begun = start_run(config, folder)
         try:
             return run_training(folder, config, log)
-        except UserError:
-            if begun:
+        except (UserError, MemoryError, RuntimeError) as error:
+            if begun and (isinstance(error, UserError) or is_shortage(error)):
                 _withdraw(folder)
             raise
 

@@ -1,0 +1,115 @@
+"""Arrow and Parquet files of anybody's: only the wanted columns, bounded, and checked before they are used.
+
+Arrow's own readers trust much of what a file says of itself. So an array is validated in full, offsets and
+all, before any number of it is looked at.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from mcetm.console import one_line
+from mcetm.data.validate import DataError, Fault
+from mcetm.errors import UserError
+from mcetm.files import check_input
+from mcetm.formats import check_size, unreadable
+
+_NUMBER_BYTES = 8
+
+
+def import_pyarrow(path: Path) -> Any:
+    """Pyarrow, or one sentence that says how to get it."""
+    try:
+        for part in ("ipc", "parquet"):
+            importlib.import_module(f"pyarrow.{part}")
+        return importlib.import_module("pyarrow")
+    except ImportError:
+        raise UserError(f'Reading {path} needs pyarrow: pip install "mcetm[parquet]".') from None
+
+
+def read_columns(
+    paths: Sequence[Path], form: Literal["arrow", "parquet"], wanted: Iterable[str]
+) -> dict[str, Any]:
+    """The wanted columns of all the files together, each as one Arrow array."""
+    pa = import_pyarrow(paths[0])
+    names, batches = list(wanted), []
+    for path in paths:
+        check_input(path)
+        taken = 0
+        batches_of = _parquet_batches if form == "parquet" else _arrow_batches
+        try:
+            with path.open("rb") as file:
+                for batch in batches_of(pa, path, file, names):
+                    batch.validate(full=True)
+                    batches.append(batch.select(names))
+                    # Many batches can point to the same bytes of the file.
+                    taken += batch.nbytes
+                    check_size(path, {"its columns": taken})
+        except UserError:
+            raise
+        except Exception as error:  # Arrow's, and those of the many layers below it
+            raise unreadable(path, error) from None
+    if not batches:
+        raise DataError(str(paths[0]), [Fault(names[0], "has no rows")])
+    try:
+        table = pa.Table.from_batches(batches).combine_chunks()
+        return {name: table.column(name).combine_chunks() for name in names}
+    except pa.ArrowException as error:  # files of one episode with different types
+        raise unreadable(paths[0], error) from None
+
+
+def _parquet_batches(pa: Any, path: Path, file: Any, names: list[str]) -> Iterable[Any]:
+    with pa.parquet.ParquetFile(file) as table:
+        _check_names(path, table.schema_arrow.names, names)
+        rows: int = table.metadata.num_rows
+        check_size(path, dict.fromkeys(names, rows * _NUMBER_BYTES))
+        yield from table.iter_batches(columns=names)
+
+
+def _arrow_batches(pa: Any, path: Path, file: Any, names: list[str]) -> Iterable[Any]:
+    with pa.ipc.open_file(file) as table:
+        found = list(table.schema.names)
+    _check_names(path, found, names)
+    options = pa.ipc.IpcReadOptions(included_fields=[found.index(name) for name in names])
+    with pa.ipc.open_file(file, options=options) as table:
+        for number in range(table.num_record_batches):
+            yield table.get_batch(number)
+
+
+def _check_names(path: Path, found: Sequence[str], names: Sequence[str]) -> None:
+    for name in names:
+        if found.count(name) != 1:
+            what = "is there twice" if name in found else "is missing"
+            raise DataError(str(path), [Fault(name, what)])
+
+
+def rows_of(column: Any, path: Sequence[str | int], place: str) -> np.ndarray:
+    """A column's numbers, one row of them for each row; `path` leads to one part of nested columns."""
+    import pyarrow.types as kinds
+
+    def refuse(why: str) -> DataError:
+        return DataError("the dataset", [Fault(place, why)])
+
+    for key in path:
+        known = [field.name for field in column.type] if kinds.is_struct(column.type) else []
+        if known.count(str(key)) != 1 or column.null_count:
+            raise refuse(f"has no part '{one_line(str(key))}'")
+        column = column.field(str(key))
+    rows = len(column)
+    if column.null_count:
+        raise refuse("has empty cells")
+    if kinds.is_fixed_size_list(column.type) or kinds.is_list(column.type):
+        column = column.flatten()
+        if column.null_count:
+            raise refuse("has empty cells")
+    kind = column.type
+    if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
+        raise refuse(f"is not numeric ({one_line(str(kind))})")
+    if rows == 0 or len(column) % rows:
+        raise refuse(f"has {len(column):,} numbers in {rows:,} rows")
+    return column.to_numpy(zero_copy_only=False).reshape(rows, -1)
