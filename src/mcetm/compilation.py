@@ -13,7 +13,7 @@ from pathlib import Path
 from mcetm.files import cache_folder
 from mcetm.processor import processor_kind
 
-__all__ = ["CHOICE", "keep_programs", "programs_folder"]
+__all__ = ["CHOICE", "keep_programs", "programs_folder", "quick_options"]
 
 CHOICE = "MCETM_COMPILATION_CACHE"
 """The variable that names another folder, or says `off`."""
@@ -21,6 +21,18 @@ MOST_BYTES = 2_000_000_000
 """Beyond this the programs that were not used for longest go; JAX sees to it."""
 _LEAST_SECONDS = 0.1
 """What compiles faster is not worth a file."""
+
+
+def quick_options() -> dict[str, int]:
+    """Options of the compiler for a program that runs once: on a CPU its last level is most of the work.
+
+    Not for programs that train: sums are taken in another order there, and so end in other bits.
+    """
+    import jax
+
+    chosen = "xla_backend_optimization_level" in os.environ.get("XLA_FLAGS", "")
+    hasty = jax.config.read("jax_disable_most_optimizations")  # less than this already
+    return {} if chosen or hasty or jax.default_backend() != "cpu" else {"xla_backend_optimization_level": 1}
 
 
 def keep_programs() -> Path | None:

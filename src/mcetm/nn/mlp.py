@@ -100,6 +100,30 @@ class MLP(eqx.Module):
         return _ACTIVATIONS[self.activation](x)
 
 
+class LayerNormMLP(eqx.Module):
+    """The same with every hidden layer standardised before its activation (Ba et al., 2016).
+
+    A critic of this kind cannot grow without bound along a direction that no data hold down: what reaches its
+    last layer has one length, whatever goes in (Ball et al., 2023).
+    """
+
+    layers: MLP
+    scales: tuple[Float[Array, " width"], ...]
+    shifts: tuple[Float[Array, " width"], ...]
+
+    def __init__(self, inputs: int, outputs: int, *, width: int, depth: int, **more: Any) -> None:
+        self.layers = MLP(inputs, outputs, width=width, depth=depth, **more)
+        self.scales = tuple(jnp.ones(width) for _ in range(depth))
+        self.shifts = tuple(jnp.zeros(width) for _ in range(depth))
+
+    def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+        """Apply to one example."""
+        *hidden, last = self.layers.layers
+        for layer, scale, shift in zip(hidden, self.scales, self.shifts, strict=True):
+            x = self.layers.activate(scale * jax.nn.standardize(layer(x)) + shift)
+        return last(x)
+
+
 def as_mlp(network: Any) -> MLP | None:
     """The network as an MLP; None for one of a user's own, of whose layers nothing is known."""
     return network if type(network) is MLP else None

@@ -61,6 +61,11 @@ class InputScaling(eqx.Module):
         """From the statistics of a log."""
         return cls(Scaling.of(obs), Scaling.of(action))
 
+    @property
+    def widths(self) -> tuple[int, int]:
+        """How many numbers a state has, and an action."""
+        return self.obs.mean.shape[-1], self.action.mean.shape[-1]
+
     def pair(self, obs: Float[Array, " obs"], action: Float[Array, " action"]) -> Float[Array, " inputs"]:
         """(s, a) side by side."""
         return jnp.concatenate([self.obs.normalize(obs), self.action.normalize(action)])

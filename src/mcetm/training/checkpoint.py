@@ -106,10 +106,15 @@ def save_checkpoint(
         "keys": kinds,
     }
     header["checksum"] = _checksum(stored, header)
-    path = folder / f"step-{step:012d}.safetensors"
+    path = checkpoint_path(folder, step)
     write_bytes(path, save(stored, metadata={"mcetm": json.dumps(header)}))
     remove_old(folder, step, keep=keep)
     return path
+
+
+def checkpoint_path(folder: Path, step: int) -> Path:
+    """Where the checkpoint of a step is."""
+    return folder / f"step-{step:012d}.safetensors"
 
 
 def remove_old(folder: Path, step: int, *, keep: int) -> None:
@@ -118,7 +123,7 @@ def remove_old(folder: Path, step: int, *, keep: int) -> None:
     A later one is of steps that were taken back: it was damaged, or the job would have gone on from there.
     """
     found = list_checkpoints(folder)
-    until = [path for path in found if path.name <= f"step-{step:012d}.safetensors"]
+    until = [path for path in found if path.name <= checkpoint_path(folder, step).name]
     for old in {*found} - {*until[-keep:]}:
         old.unlink(missing_ok=True)
 

@@ -30,6 +30,7 @@ from mcetm.settings import Positive, Weight, settings
 from mcetm.training.checkpoint import (
     Checkpoint,
     arrays_of,
+    checkpoint_path,
     list_checkpoints,
     load_newest,
     remove_old,
@@ -225,6 +226,10 @@ class _Keeper:
             return job, done, noted
         if (found := self._newest(saving.checkpoints, job, saving.keep)) is not None:
             job, done, noted = found.state, found.step, found.extra.get("noted")
+            if checkpoint_path(saving.light_checkpoints, done) not in list_checkpoints(
+                saving.light_checkpoints
+            ):
+                self._save_light(saving, job, done)  # a kill may have come between the two
         elif saving.partial is not None:
             part = saving.partial.take(job.state)
             if (found := self._newest(saving.light_checkpoints, part, 1)) is not None:
@@ -268,10 +273,14 @@ class _Keeper:
         save_checkpoint(
             saving.checkpoints, job, step=done, config=saving.config, extra=extra, keep=saving.keep
         )
+        self._save_light(saving, job, done)
+        self._saved_at, self._last_save, self._cost = done, time.monotonic(), time.monotonic() - began
+
+    def _save_light(self, saving: Saving, job: _Job, done: int) -> None:
+        """Write the light checkpoint of a step, where there is one."""
         if saving.partial is not None:
             part = saving.partial.take(job.state)
             save_checkpoint(saving.light_checkpoints, part, step=done, config=saving.config, keep=1)
-        self._saved_at, self._last_save, self._cost = done, time.monotonic(), time.monotonic() - began
 
 
 def _prepared(job: _Job, between: Between, data: Any) -> tuple[_Job, dict[str, Any]]:
