@@ -115,7 +115,7 @@ class Plan:
 
 
 def test_recipes_have_the_sizes_and_parts_they_state() -> None:
-    assert len(RECIPES) == 13
+    assert len(RECIPES) == 14
     sizes = {name: recipe.transitions for name, recipe in RECIPES.items()}
     assert sizes["hopper-medium-replay"] == 402_000
     assert sizes["walker2d-medium-replay"] == 302_000

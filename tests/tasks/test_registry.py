@@ -27,7 +27,7 @@ def test_a_spread_is_scaled_never_shifted() -> None:
 def test_an_unknown_name_suggests_the_nearest() -> None:
     with pytest.raises(UserError, match=r"Unknown task 'hoper'; did you mean 'hopper'\?"):
         get_task("hoper")
-    with pytest.raises(UserError, match="known: pendulum, hopper"):
+    with pytest.raises(UserError, match="known: pendulum, tank, hopper"):
         get_task("xyz")
 
 

@@ -50,8 +50,33 @@ class SwingUp:
         return np.clip(torque, -_MAX_TORQUE, _MAX_TORQUE).astype(np.float32)[:, None]
 
 
+@dataclass(frozen=True)
+class TankOperator:
+    """A person at the two tanks: opens pump and valve as far as the lower level is off, not very well."""
+
+    gain: float = 2.0
+    noise: float = 0.25
+    """Standard deviation of Gaussian noise on both actions."""
+
+    @property
+    def checksum(self) -> str:
+        """Identity of the policy."""
+        return repr(self)
+
+    def sample(
+        self, obs: Float32[np.ndarray, "batch 4"], rng: np.random.Generator
+    ) -> Float32[np.ndarray, "batch 2"]:
+        """Pump and valve for observations (upper level, lower level, wanted level, demand)."""
+        upper, lower, wanted, _ = obs.T.astype(np.float64)
+        valve = 0.5 + self.gain * (wanted - lower)
+        pump = 0.5 + self.gain * (0.6 - upper)
+        action = np.stack([pump, valve], axis=1) + self.noise * rng.standard_normal((len(obs), 2))
+        return np.clip(action, 0.0, 1.0).astype(np.float32)
+
+
 CONTROLLERS: dict[str, tuple[str, Callable[[], BehaviourPolicy]]] = {
     "swing-up": ("pendulum", lambda: SwingUp(catch=True)),
     "swing-up-noisy": ("pendulum", lambda: SwingUp(noise=1.0)),
+    "tank-operator": ("tank", lambda: TankOperator()),
 }
 """By name: the task a controller is written for, and how to make it."""

@@ -61,6 +61,8 @@ RECIPES: dict[str, Recipe] = {
     for recipe in (
         # A mixture, not a sequence: any prefix of the file looks like the whole.
         Recipe("pendulum-mixed", "pendulum", 40_000, (Part(("swing-up-noisy", "uniform")),)),
+        # As small as the logs of many plants: about twenty batches.
+        Recipe("tank-mixed", "tank", 6_000, (Part(("tank-operator", "uniform")),)),
         *_locomotion("hopper", _snapshots("hopper", 5), 402_000, "hopper_sac_snapshot_08"),
         *_locomotion("walker2d", _snapshots("walker2d", 6), 302_000, "walker2d_sac_snapshot_09"),
         *_locomotion(

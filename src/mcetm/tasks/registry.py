@@ -95,6 +95,15 @@ _TASKS: dict[str, Task] = {
             ),
         ),
         Task(
+            name="tank",
+            env_id="mcetm.envs.tank:TwoTanks-v0",
+            obs_dim=4,
+            action_low=(0.0,) * 2,
+            action_high=(1.0,) * 2,
+            time_limit=300,
+            termination=HealthyBox({0: (-1.0, 1.0), 1: (-1.0, 1.0)}, default=(-100.0, 100.0)),
+        ),
+        Task(
             name="hopper",
             env_id="Hopper-v4",
             obs_dim=11,
