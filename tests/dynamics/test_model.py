@@ -192,6 +192,26 @@ def test_batch_axes_that_do_not_fit_are_refused(model: TransitionModel, asked: s
         public(model, np.zeros(2), 0.3, KEY)
 
 
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize(("obs", "action"), [(3, 1), (2, 2), (1, 2), (2, 0)])
+def test_a_wrong_width_is_refused_by_models_that_know_theirs(
+    model: TransitionModel, asked: str, obs: int, action: int
+) -> None:
+    if model.widths is None:
+        pytest.skip("takes any")
+    words = f"is of states of 2 and actions of 1 numbers, and was given {obs} and {action}"
+    for lead in ((), (4,)):
+        with pytest.raises(UserError, match=words):
+            ASKED[asked][0](model, np.zeros((*lead, obs)), np.zeros((*lead, action)), KEY)
+
+
+def test_a_wrong_width_of_a_next_state_is_refused(model: TransitionModel) -> None:
+    if model.widths is None or not isinstance(model, EnergyModel):
+        pytest.skip("takes any")
+    with pytest.raises(UserError, match="was given 2 and 1 and 3"):
+        model.energy(np.zeros((4, 2)), np.zeros((4, 1)), np.zeros((4, 3)))
+
+
 def test_energies_come_with_samples_or_not_at_all(model: TransitionModel) -> None:
     drawn = model.samples(*pairs(4), 3, key=KEY)
     assert isinstance(model, EnergyModel) == model.has_energy

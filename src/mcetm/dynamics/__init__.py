@@ -18,6 +18,7 @@ from mcetm.dynamics.inference import REFINE, EnergyTransitionModel, InferenceSet
 from mcetm.dynamics.langevin import Box, Langevin
 from mcetm.dynamics.manifold import Autoencoder, AutoencoderSettings, fit_autoencoder, reconstruction
 from mcetm.dynamics.model import EnergyModel, ModelSettings, Samples, TransitionModel
+from mcetm.dynamics.pairs import PairScore, PairSettings, fit_pairs
 from mcetm.dynamics.reward import HeadSettings, LearnedTermination, fit_reward, fit_termination
 from mcetm.dynamics.sampler import Backend
 from mcetm.dynamics.space import Space
@@ -68,6 +69,8 @@ __all__ = [
     "LearnedTermination",
     "ManifoldETM",
     "ModelSettings",
+    "PairScore",
+    "PairSettings",
     "PlainEnergy",
     "Samples",
     "Space",
@@ -86,6 +89,7 @@ __all__ = [
     "fit_diffusion",
     "fit_energy",
     "fit_gaussian",
+    "fit_pairs",
     "fit_reward",
     "fit_support",
     "fit_termination",

@@ -23,7 +23,7 @@ from pydantic import Field
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics.model import ModelSettings, Samples, TrainingInputs, TransitionModel
-from mcetm.nn.members import member_count, member_keys, take_members
+from mcetm.nn.members import make_members, member_count, member_keys, take_members
 from mcetm.nn.mlp import MLP, Activation, NetworkFactory
 from mcetm.nn.scaling import InputScaling, Scaling
 from mcetm.settings import Number, Positive, Rate, Share, settings
@@ -176,6 +176,11 @@ class DiffusionModel(TransitionModel):
         """All of them draw."""
         return member_count(self.members)
 
+    @property
+    def widths(self) -> tuple[int, int]:
+        """How many numbers its states have, and its actions."""
+        return self.members.inputs.widths
+
     def sample(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
     ) -> Float[Array, " obs"]:
@@ -226,7 +231,7 @@ def fit_diffusion(
 
     members, history = minimise(
         loss,
-        eqx.filter_vmap(make)(jax.random.split(init_key, config.members)),
+        make_members(make, jax.random.split(init_key, config.members), network=network),
         train,
         config,
         key=fit_key,

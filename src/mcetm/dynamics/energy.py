@@ -38,6 +38,11 @@ class Energy(eqx.Module):
         """The energy of one transition."""
 
     @property
+    def widths(self) -> tuple[int, int] | None:
+        """How many numbers a state has, and an action; None where it takes any."""
+        return None if self.anchor is None else self.anchor.inputs.widths
+
+    @property
     def mlp(self) -> MLP | None:
         """The network along which chains move, if it is an MLP: kernels know no other."""
         return None
@@ -115,6 +120,11 @@ class PlainEnergy(Energy):
         self.inputs = InputScaling.of(statistics.obs, statistics.action)
         self.space = space
 
+    @property
+    def widths(self) -> tuple[int, int]:
+        """How many numbers a state has, and an action."""
+        return self.inputs.widths
+
     def __call__(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
     ) -> Float[Array, ""]:
@@ -149,7 +159,7 @@ class AnchoredEnergy(Energy):
         activation: Activation = "silu",
         key: PRNGKeyArray,
     ) -> None:
-        obs_dim, action_dim = anchor.inputs.obs.mean.shape[-1], anchor.inputs.action.mean.shape[-1]
+        obs_dim, action_dim = anchor.inputs.widths
         self.anchor = anchor
         network = MLP(3 * obs_dim + action_dim, 1, width=width, depth=depth, activation=activation, key=key)
         last = network.layers[-1]

@@ -41,7 +41,7 @@ class _ETM(EnergySettings, ModelSettings):
                 inputs.log, inputs.holdout, self.regressor, key=keys.regressor, folder=place("regressor")
             )
         autoencoder = None
-        if self.negatives == "manifold":
+        if self.needs_manifold:
             with inputs.stages("autoencoder"):
                 autoencoder, _ = fit_autoencoder(
                     inputs.log, self.autoencoder, key=keys.autoencoder, folder=place("autoencoder")

@@ -7,14 +7,13 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
-from mcetm.dynamics.contrastive import energy_regulariser, gradient_penalty
+from mcetm.dynamics.contrastive import energy_regulariser, gradient_penalty, info_nce
 from mcetm.dynamics.energy import AnchoredEnergy, Conditional, Energy, PlainEnergy
 from mcetm.dynamics.gaussian import Gaussian, GaussianModel
 from mcetm.dynamics.inference import REFINE, EnergyTransitionModel, InferenceSettings
@@ -31,7 +30,7 @@ from mcetm.dynamics.negatives import (
 from mcetm.dynamics.sampler import Backend, Sampler, sampler
 from mcetm.dynamics.space import Space, Variable
 from mcetm.errors import UserError
-from mcetm.nn.members import take_members
+from mcetm.nn.members import make_members, take_members
 from mcetm.nn.mlp import Activation, NetworkFactory
 from mcetm.nn.scaling import frozen
 from mcetm.settings import NonNegative, Positive, Rate, Switch, Weight, settings
@@ -57,6 +56,9 @@ class EnergySettings:
     """Negatives per transition."""
     others: NonNegative = 0
     """Further negatives, taken from the next states of other rows of the minibatch."""
+    hard: NonNegative = 0
+    """Further negatives near the manifold, beside `negatives` of another kind. They have an InfoNCE term of
+    their own: ranking NCE asks for the density that negatives are drawn with, and these have none."""
     width: Positive = 200
     """Units of each hidden layer."""
     depth: Positive = 4
@@ -96,6 +98,11 @@ class EnergySettings:
     """Whether the learning rate falls to 0 over the steps or stays."""
     steps: Positive = 100_000
     """Updates of each member."""
+
+    @property
+    def needs_manifold(self) -> bool:
+        """Whether any negatives are sought near the manifold."""
+        return self.negatives == "manifold" or self.hard > 0
 
 
 LITERAL = Langevin(
@@ -164,12 +171,13 @@ def fit_energy(
         batch = data.draw(config.batch_size, key=draw_key)
         # What proposes negatives is not learned through them.
         negatives = _negatives(config, space, autoencoder, frozen(energy), regressor, run)
+        hard = _near_manifold(config, space, autoencoder, run) if config.hard else None
         keys = jax.random.split(chain_key, config.batch_size)
         positives = jax.vmap(space.encode)(batch.obs, batch.next_obs)
         pick = lambda i, k: other_rows(positives, i, config.others, key=k)  # noqa: E731
         others = jax.vmap(pick)(jnp.arange(len(batch)), jax.random.split(others_key, len(batch)))
         one = lambda row, drawn, k: energy_loss(  # noqa: E731
-            energy, negatives, space, row, config, others=drawn, key=k
+            energy, negatives, space, row, config, hard=hard, others=drawn, key=k
         )
         losses, metrics = jax.vmap(one)(batch, others, keys)
         return losses.mean(), {name: values.mean() for name, values in metrics.items()}
@@ -186,7 +194,7 @@ def fit_energy(
 
     members, history = minimise(
         loss,
-        eqx.filter_vmap(make, in_axes=(0, eqx.if_array(0)))(keys, anchors),
+        make_members(make, keys, anchors, network=network),
         train,
         config,
         key=fit_key,
@@ -209,10 +217,11 @@ def energy_loss(
     row: Batch,
     config: EnergySettings,
     *,
+    hard: Negatives | None = None,
     others: Float[Array, "others dim"] | None = None,
     key: PRNGKeyArray,
 ) -> tuple[Float[Array, ""], dict[str, Array]]:
-    """Loss of one transition: contrast, gradient penalty, regulariser."""
+    """Loss of one transition: contrast, that against hard negatives, gradient penalty, regulariser."""
     at = lambda model: Conditional(model, space, row.obs, row.action)  # noqa: E731
     seen = Row(row.obs, row.action, space.encode(row.obs, row.next_obs))
     drawn = [] if others is None else [others]
@@ -225,6 +234,10 @@ def energy_loss(
     loss = contrast + config.regulariser * energy_regulariser(values)
     accuracy = (values[0] < values[1:].min()).astype(jnp.float32)
     metrics = {"contrast": contrast, "accuracy": accuracy}
+    if hard is not None:
+        near = hard(at(frozen(energy)), seen, config.hard, key=jax.random.fold_in(key, 1))
+        against = info_nce(jnp.append(values[:1], jax.vmap(at(energy))(jax.lax.stop_gradient(near))))
+        loss, metrics = loss + against, {**metrics, "hard_contrast": against}
     if config.penalty:
         norms = _slopes(at(energy), candidates)
         penalty = gradient_penalty(norms, config.margin, config.reduction)
@@ -244,7 +257,7 @@ def _slopes(energy: Conditional, candidates: Float[Array, "candidates dim"]) -> 
 
 
 def _check(config: EnergySettings, autoencoder: Autoencoder | None, regressor: GaussianModel | None) -> None:
-    if config.negatives == "manifold" and autoencoder is None:
+    if config.needs_manifold and autoencoder is None:
         raise UserError("Manifold negatives need an autoencoder; train one with fit_autoencoder.")
     if (config.kind == "anchored" or config.negatives == "proposal") and regressor is None:
         raise UserError(
@@ -278,21 +291,27 @@ def _negatives(
     run: Sampler,
 ) -> Negatives:
     if config.negatives == "manifold":
-        assert autoencoder is not None  # noqa: S101 (checked by the caller)
-        return ManifoldNegatives(
-            autoencoder,
-            space,
-            config.latent,
-            config.ambient,
-            config.sigma,
-            config.sigma_law,
-            config.recovery,
-            config.difference,
-            run,
-        )
+        return _near_manifold(config, space, autoencoder, run)
     if config.negatives == "proposal":
         if energy.anchor is not None:
             return ProposalNegatives(energy.anchor, space)
         assert regressor is not None  # noqa: S101 (checked by the caller)
         return ProposalNegatives(take_members(regressor.members, regressor.elites[0]), space)
     return NoiseNegatives(space, config.ambient, config.negatives, run)
+
+
+def _near_manifold(
+    config: EnergySettings, space: Space, autoencoder: Autoencoder | None, run: Sampler
+) -> Negatives:
+    assert autoencoder is not None  # noqa: S101 (checked by the caller)
+    return ManifoldNegatives(
+        autoencoder,
+        space,
+        config.latent,
+        config.ambient,
+        config.sigma,
+        config.sigma_law,
+        config.recovery,
+        config.difference,
+        run,
+    )

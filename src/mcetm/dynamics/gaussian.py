@@ -21,7 +21,7 @@ from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics.model import ModelSettings, Samples, TrainingInputs, TransitionModel, farthest
 from mcetm.errors import UserError
-from mcetm.nn.members import member_keys, take_members
+from mcetm.nn.members import make_members, member_keys, take_members
 from mcetm.nn.mlp import MLP, Activation, NetworkFactory
 from mcetm.nn.scaling import InputScaling, Scaling
 from mcetm.settings import Positive, Rate, Share, Switch, Weight, settings
@@ -209,6 +209,11 @@ class GaussianModel(TransitionModel):
         """Those that predict."""
         return self.elites.shape[0]
 
+    @property
+    def widths(self) -> tuple[int, int]:
+        """How many numbers its states have, and its actions."""
+        return self.members.inputs.widths
+
     def of_members(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"]
     ) -> tuple[Float[Array, "elites obs"], Float[Array, "elites obs"]]:
@@ -295,7 +300,7 @@ def fit_gaussian(
 
     members, history = minimise(
         loss,
-        eqx.filter_vmap(make)(jax.random.split(init_key, config.members)),
+        make_members(make, jax.random.split(init_key, config.members), network=network),
         train,
         config,
         key=fit_key,

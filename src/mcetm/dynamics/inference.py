@@ -79,6 +79,11 @@ class EnergyTransitionModel(EnergyModel):
         """All energies draw."""
         return member_count(self.members)
 
+    @property
+    def widths(self) -> tuple[int, int] | None:
+        """How many numbers its states have, and its actions."""
+        return self.members.widths
+
     def energies(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
     ) -> Float[Array, " members"]:
@@ -131,6 +136,14 @@ class EnergyTransitionModel(EnergyModel):
         if self.regressor is None:
             return super().apart(obs, action, key=key)
         return self.regressor.apart(obs, action, key=key)
+
+    def total_spread(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
+    ) -> Float[Array, " obs"]:
+        """The regressor's, where there is one: the level of a plain energy is no error's."""
+        if self.regressor is None:
+            return super().total_spread(obs, action, key=key)
+        return self.regressor.total_spread(obs, action, key=key)
 
     @batched
     def minimum(

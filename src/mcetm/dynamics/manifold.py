@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.data.normalize import Normalizer, Statistics
 from mcetm.data.transitions import Transitions
+from mcetm.nn.members import make_at_once
 from mcetm.nn.mlp import MLP
 from mcetm.nn.scaling import Scaling
 from mcetm.settings import Positive, Rate, settings
@@ -97,7 +98,8 @@ def fit_autoencoder(
     """Train on the next states of a log, then standardise the codes."""
     config = config or AutoencoderSettings()
     init_key, fit_key = jax.random.split(key)
-    model = Autoencoder(config, Scaling.of(Statistics.of(train).obs), key=init_key)
+    scale = Scaling.of(Statistics.of(train).obs)
+    model = make_at_once(lambda key: Autoencoder(config, scale, key=key), init_key)
 
     def loss(model: Autoencoder, data: Batch, key: PRNGKeyArray) -> tuple[Array, dict[str, Array]]:
         batch = data.draw(config.batch_size, key=key)

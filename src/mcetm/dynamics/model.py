@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import functools
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ class PartKeys(NamedTuple):
     calibration: PRNGKeyArray
     held_out: PRNGKeyArray
     support: PRNGKeyArray
+    pairs: PRNGKeyArray
 
 
 def part_keys(seed: int) -> PartKeys:
@@ -53,9 +55,8 @@ def part_keys(seed: int) -> PartKeys:
     key = jax.random.key(seed)
     keys = jax.random.split(key, 6)
     calibration, held_out = jax.random.split(keys[5])
-    return PartKeys(
-        keys[0], keys[1], keys[2], keys[3], keys[4], calibration, held_out, jax.random.fold_in(key, 6)
-    )
+    support, pairs = jax.random.fold_in(key, 6), jax.random.fold_in(key, 7)
+    return PartKeys(keys[0], keys[1], keys[2], keys[3], keys[4], calibration, held_out, support, pairs)
 
 
 @dataclass(frozen=True)
@@ -142,13 +143,6 @@ class ModelSettings:
     def train(self, inputs: TrainingInputs) -> TransitionModel:
         """Train the parts of the model, each in a stage."""
 
-    @staticmethod
-    def reference(model: Any) -> str:
-        """The name of a model's settings in files: its own, or `module:Class` for those of a user."""
-        kind = type(model)
-        field = getattr(kind, "__pydantic_fields__", {}).get("name")
-        return f"{kind.__module__}:{kind.__qualname__}" if field is None else field.default
-
 
 class TransitionModel(eqx.Module):
     """p(s' | s, a), as M members know it."""
@@ -163,6 +157,11 @@ class TransitionModel(eqx.Module):
     @abc.abstractmethod
     def num_members(self) -> int:
         """M: how many members draw."""
+
+    @property
+    def widths(self) -> tuple[int, int] | None:
+        """How many numbers its states have, and its actions; None where it takes any."""
+        return None
 
     @abc.abstractmethod
     def draw(
@@ -191,6 +190,14 @@ class TransitionModel(eqx.Module):
     ) -> Float[Array, ""]:
         """The largest distance between two members' predictions, for one (s, a); near 0 for one member."""
         return farthest(self.means(obs, action, key=key))
+
+    def total_spread(
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
+    ) -> Float[Array, " obs"]:
+        """What members expect to be off by, and how far they lie apart, as one standard deviation."""
+        means = self.means(obs, action, key=key)
+        apart = means.var(axis=0, ddof=1) if self.num_members > 1 else jnp.zeros_like(means[0])
+        return jnp.sqrt((self.spreads(obs, action, key=key) ** 2).mean(axis=0) + apart)
 
     def samples(
         self, obs: ArrayLike, action: ArrayLike, count: int, *, key: PRNGKeyArray | None = None
@@ -264,10 +271,18 @@ def over_batch(
     except ValueError:
         shapes = ", ".join(str(column.shape) for column in columns)
         raise UserError(f"States and actions must have the same batch axes, and have {shapes}.") from None
+    found = [column.shape[-1] for column in columns]
+    if model.widths is not None and found != [*model.widths, model.widths[0]][: len(found)]:
+        obs, action = model.widths
+        raise UserError(
+            f"This model is of states of {obs} and actions of {action} numbers, and was given "
+            f"{' and '.join(map(str, found))}."
+        )
     if not lead:
         return one(model, *columns, *more, key=key)
     wide = [jnp.broadcast_to(column, (*lead, column.shape[-1])) for column in columns]
-    rows = [column.reshape(-1, column.shape[-1]) for column in wide]
+    # Written out: a log without actions has columns of no width.
+    rows = [column.reshape(math.prod(lead), column.shape[-1]) for column in wide]
     found = _over_rows(one, model, rows, more, key)
     return jax.tree_util.tree_map(lambda leaf: leaf.reshape(*lead, *leaf.shape[1:]), found)
 

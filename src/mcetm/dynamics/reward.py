@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
+from mcetm.nn.members import make_at_once
 from mcetm.nn.mlp import MLP, Activation
 from mcetm.nn.scaling import InputScaling, Scaling
 from mcetm.settings import Positive, Rate, settings
@@ -118,7 +119,7 @@ def _fit(
     init_key, fit_key = jax.random.split(key)
     inputs = 2 * train.obs_dim + train.action_dim
     sizes: dict[str, Any] = {"width": config.width, "depth": config.depth, "activation": config.activation}
-    network = MLP(inputs, 1, key=init_key, **sizes)
+    network = make_at_once(lambda key: MLP(inputs, 1, key=key, **sizes), init_key)
     identity = Scaling(jnp.zeros(1), jnp.ones(1))
     output = Scaling.of(statistics.reward) if target == "reward" else identity
     head = Head(network, InputScaling.of(statistics.obs, statistics.action), output)

@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics.energy import Energy
-from mcetm.nn.members import member_count
+from mcetm.nn.members import make_at_once, member_count
 from mcetm.nn.mlp import MLP, Activation
 from mcetm.nn.scaling import InputScaling
 from mcetm.settings import Positive, Rate, Weight, settings
@@ -142,7 +142,8 @@ def fit_support(
     statistics = Statistics.of(train)
     init_key, fit_key, check_key = jax.random.split(key, 3)
     sizes: dict[str, Any] = {"width": config.width, "depth": config.depth, "activation": config.activation}
-    network = MLP(train.obs_dim + train.action_dim, 1, key=init_key, **sizes)
+    width_in = train.obs_dim + train.action_dim
+    network = make_at_once(lambda key: MLP(width_in, 1, key=key, **sizes), init_key)
     inputs = InputScaling.of(statistics.obs, statistics.action)
     support = Support(network, inputs, config.weight, config.most)
     held = Batch.of(holdout)

@@ -1,13 +1,14 @@
-"""Where a model is trusted: limits on two scores, both found on held-out data.
+"""Where a model is trusted: limits on three scores, all found on held-out data.
 
-The score of a *pair* (s, a) is how far the members' predictions lie apart. It takes forward passes only, so
-that a policy can ask it at every step. The score of a *next state* is its energy, where a model has energies;
-where it has none, the pair's score stands in for it.
+The score of a *pair* (s, a) is how unlike the log's own pairs it is (`dynamics/pairs.py`). It takes forward
+passes only, so that a policy can ask it at every step. The score of a *next state* is its energy, where a
+model has energies. *Disagreement*, how far the members' predictions lie apart, stands in for either where
+that is not to be had, and is what MOReL and its kind are made of.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import equinox as eqx
 import jax
@@ -17,19 +18,22 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics.calibrate import CalibrationSettings, Rule, Threshold, calibrate
 from mcetm.dynamics.model import Samples, TransitionModel
+from mcetm.dynamics.pairs import PairScore
 from mcetm.training.batches import Batch
 
-Tested = Literal["next-state", "pair", "nothing"]
-"""What a step is cut off by."""
+Tested = Literal["next-state", "pair", "both", "disagreement", "nothing"]
+"""What a step is cut off by; `both`: by a next state or by a pair."""
 
 
 class TrustRegion(eqx.Module):
     """The limits, and what lies outside them."""
 
-    pair_limit: Float[Array, ""]
-    """Disagreement above which a pair is not trusted."""
+    disagreement: Float[Array, ""]
+    """Disagreement of members above which a pair is not trusted."""
     next_state: Threshold | None = None
     """δ of each member's energies; None for a model without energies."""
+    pairs: PairScore | None = None
+    """What scores a pair, with its limit; None takes disagreement."""
 
     @classmethod
     def of(
@@ -38,13 +42,30 @@ class TrustRegion(eqx.Module):
         holdout: Transitions,
         config: CalibrationSettings | None = None,
         *,
+        pairs: PairScore | None = None,
         key: PRNGKeyArray,
     ) -> TrustRegion:
-        """Find both limits on held-out rows."""
+        """Find the limits on held-out rows; `pairs` is what `fit_pairs` gives."""
         config = config or CalibrationSettings()
         limit = jnp.quantile(held_out_disagreement(model, holdout, config, key=key), config.quantile)
         energetic: Any = model
-        return cls(limit, calibrate(energetic, holdout, config, key=key) if model.has_energy else None)
+        return cls(limit, calibrate(energetic, holdout, config, key=key) if model.has_energy else None, pairs)
+
+    @property
+    def pair_limit(self) -> Float[Array, ""]:
+        """What the score of a pair is compared with."""
+        return self.disagreement if self.pairs is None else self.pairs.limit
+
+    def pair_score(
+        self,
+        model: TransitionModel,
+        obs: Float[Array, " obs"],
+        action: Float[Array, " action"],
+        *,
+        key: PRNGKeyArray,
+    ) -> Float[Array, ""]:
+        """The score of one pair."""
+        return model.apart(obs, action, key=key) if self.pairs is None else self.pairs(obs, action)
 
     def outside(
         self,
@@ -60,14 +81,19 @@ class TrustRegion(eqx.Module):
     ) -> tuple[Bool[Array, "members samples"], ...]:
         """Which next states of one (s, a) lie outside, under each of these rules."""
         shape = drawn.next_obs.shape[:2]
-        if tested == "nothing":
-            return tuple(jnp.zeros(shape, bool) for _ in rules)
-        if tested == "pair" or self.next_state is None:
-            far = model.apart(obs, action, key=key) > self.pair_limit
-            return tuple(jnp.broadcast_to(far, shape) for _ in rules)
+        far = jnp.zeros(shape, bool)
+        by_energy = tested in ("next-state", "both") and self.next_state is not None
+        # Written so that a score that is not a number lies outside.
+        if tested in ("pair", "both"):
+            far |= ~(self.pair_score(model, obs, action, key=key) <= self.pair_limit)
+        if tested == "disagreement" or (tested == "next-state" and not by_energy):
+            far |= ~(model.apart(obs, action, key=key) <= self.disagreement)
+        if not by_energy:
+            return tuple(far for _ in rules)
         energetic: Any = model
-        level = self.next_state.level(energetic, obs, action)
-        return tuple(self.next_state.exceeded(drawn, rule, level=level, selected=selected) for rule in rules)
+        limit = cast(Threshold, self.next_state)
+        level = limit.level(energetic, obs, action)
+        return tuple(far | limit.exceeded(drawn, rule, level=level, selected=selected) for rule in rules)
 
 
 def held_out_disagreement(

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
+from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics.calibrate import CalibrationSettings, Rule
-from mcetm.dynamics.model import Samples, Stages, TransitionModel, no_stages, part_keys
+from mcetm.dynamics.model import Samples, Stages, TransitionModel, no_stages, over_batch, part_keys
+from mcetm.dynamics.pairs import PairSettings, fit_pairs
 from mcetm.dynamics.reward import HeadSettings, TerminationRule, fit_reward, fit_termination
 from mcetm.dynamics.trust import Tested, TrustRegion
+from mcetm.errors import UserError
 from mcetm.files import Folders
+from mcetm.nn.scaling import Scaling
 from mcetm.settings import settings
 from mcetm.tasks.registry import Task, get_task
 
@@ -33,7 +37,9 @@ class WorldSettings:
     termination: Literal["auto", "learned", "none"] = "auto"
     """auto: the task's own rule; without a task learned, if the log has terminations."""
     calibration: CalibrationSettings = field(default_factory=lambda: CalibrationSettings(quantile=0.999))
-    """How the limits of the trust region are found."""
+    """How the limits on energies and on disagreement are found."""
+    pairs: PairSettings | None = field(default_factory=PairSettings)
+    """How pairs (s, a) are scored, and where their limit lies; null takes the disagreement of members."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,8 @@ class View:
     """When a rollout stops."""
     target_rule: Rule = "per-sample"
     """Which candidates a target cuts off."""
+    choice: float | None = None
+    """A rollout goes on with a sample of a member, chosen by softmax(−E / choice); None: any."""
     uncertainty: Uncertainty = "none"
     """MOPO's penalty: the largest `spread` of a member, or the largest `deviation` of a member's mean;
     EMPO's: the spread over `members` of one sample each."""
@@ -78,6 +86,8 @@ class World(eqx.Module):
     """Whether the task ends with (s, a, s'); None where it never does."""
     trust: TrustRegion | None = None
     """None trusts everything."""
+    change: Scaling | None = None
+    """The scale of one step's changes in the log, which errors are told in."""
 
     @classmethod
     def of(
@@ -119,9 +129,37 @@ class World(eqx.Module):
                 termination, _ = fit_termination(
                     train, holdout, config.reward, key=keys.termination, folder=place("termination")
                 )
+        pairs = None
+        if config.pairs is not None:
+            with stages("pairs"):
+                pairs = fit_pairs(train, holdout, config.pairs, key=keys.pairs, folder=place("pairs"))
         with stages("calibration"):
-            trust = TrustRegion.of(model, holdout, config.calibration, key=keys.calibration)
-        return cls(model, reward, termination, trust)
+            trust = TrustRegion.of(model, holdout, config.calibration, pairs=pairs, key=keys.calibration)
+        return cls(model, reward, termination, trust, Scaling.of(Statistics.of(train).change))
+
+    @property
+    def widths(self) -> tuple[int, int] | None:
+        """Of observations and actions, where the model knows them."""
+        return self.model.widths
+
+    def pair_score(
+        self, obs: ArrayLike, action: ArrayLike, *, key: PRNGKeyArray | None = None
+    ) -> Float[Array, "*batch"]:
+        """How unlike the log each pair is, for any leading batch axes; `trust.pair_limit` is the limit."""
+        if self.trust is None:
+            raise UserError("This world has no trust region, so pairs have no score.")
+        return over_batch(_pair_score, self, (obs, action), key=key)
+
+    def expected_error(
+        self, obs: ArrayLike, action: ArrayLike, *, key: PRNGKeyArray | None = None
+    ) -> Float[Array, "*batch"]:
+        """The error to expect of a prediction, in spreads of one step's changes, for any leading batch axes.
+
+        √(σ² + d²), root mean square over components: what the members expect and how far they lie apart,
+        and d² the squared distance from the manifold of pairs, as far as it is beyond that of the log's own.
+        A model's own doubts may fall far from the data; the distance does not.
+        """
+        return over_batch(_expected_error, self, (obs, action), key=key)
 
     def imagine(
         self,
@@ -138,6 +176,8 @@ class World(eqx.Module):
         members, samples = drawn.next_obs.shape[:2]
         i = jax.random.randint(member_key, (), 0, members)
         j = jax.random.randint(sample_key, (), 0, samples)
+        if view.choice is not None and drawn.energy is not None:
+            j = jax.random.categorical(sample_key, -drawn.energy[i] / view.choice)
         distrusted = truncated = jnp.zeros((members, samples), bool)
         if self.trust is not None:
             rules = view.target_rule, view.rollout_rule
@@ -172,3 +212,17 @@ class World(eqx.Module):
         if kind == "members":
             return drawn.member_spread
         return jnp.linalg.norm(self.model.spreads(obs, action, key=key), axis=-1).max()
+
+
+def _pair_score(world: World, obs: Array, action: Array, *, key: PRNGKeyArray) -> Float[Array, ""]:
+    trust = cast(TrustRegion, world.trust)
+    return trust.pair_score(world.model, obs, action, key=key)
+
+
+def _expected_error(world: World, obs: Array, action: Array, *, key: PRNGKeyArray) -> Float[Array, ""]:
+    spread = world.model.total_spread(obs, action, key=key)
+    spread = spread if world.change is None else spread / world.change.std
+    trust, beyond = world.trust, jnp.zeros(())
+    if trust is not None and trust.pairs is not None:
+        beyond = jnp.maximum(0.0, trust.pairs.distance(obs, action) - trust.pairs.reach)
+    return jnp.sqrt((spread**2).mean() + beyond**2)
