@@ -116,7 +116,7 @@ def test_a_generation_follows_the_world_and_stops_where_it_must() -> None:
     edge = world(termination=lambda obs, action, s: s[0] > 1.0, trust=limit(1.5))
     algorithm = MCETM(rollout=replace(ROLL, batch=200), samples=2, rollout_rule="selected")
     imagine = eqx.filter_jit(lambda learner, key: roll_out(edge, learner, DATA, algorithm, key=key))
-    rows, valid, metrics = imagine(sac(), jax.random.key(0))
+    rows, valid, metrics, _ = imagine(sac(), jax.random.key(0))
     obs, after = np.asarray(rows.obs[:, 0]), rows.after
     np.testing.assert_allclose(
         after.next_obs[:, 0], obs + 0.5 * np.asarray(rows.action[:, 0]), rtol=1e-4, atol=1e-5
@@ -143,7 +143,7 @@ def held(agent: AgentState) -> Buffer:
 
 def test_the_ring_is_filled_and_overwritten_and_gives_valid_rows_only() -> None:
     agent = make_agent(sac(), world(), DATA, PLAIN, key=jax.random.key(0))
-    rows, valid, _ = roll_out(world(), agent.learner, DATA, PLAIN, key=jax.random.key(1))
+    rows, valid, *_ = roll_out(world(), agent.learner, DATA, PLAIN, key=jax.random.key(1))
     buffer = held(agent)
     assert int(buffer.count) == 0
     seen: list[set[float]] = []
@@ -345,7 +345,7 @@ def test_morel_halts_where_the_model_is_unknown() -> None:
     edge = World(Unsure(), reward, trust=TrustRegion(jnp.asarray(1.0)))
     morel = MOReL(value_floor=-7.0, **SHARED)
     agent = make_agent(sac(), edge, DATA, morel, key=jax.random.key(0))
-    rows, _, _ = roll_out(edge, agent.learner, DATA, morel, key=jax.random.key(1))
+    rows, *_ = roll_out(edge, agent.learner, DATA, morel, key=jax.random.key(1))
     keys = jax.random.split(jax.random.key(2), rows.obs.shape[0])
     value = jax.vmap(lambda s, k: agent.learner.next_value(s, key=k))(rows.after.next_obs, keys)
     rule = lambda row, v, k: morel.target(agent.learner, row, v, key=k)[0]  # noqa: E731

@@ -8,11 +8,12 @@ from typing import Any, cast
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.agents.algorithm import Algorithm, ModelBased
 from mcetm.agents.learner import Learner, Minibatch
-from mcetm.agents.rollout import Buffer, Experience, roll_out
+from mcetm.agents.rollout import Branches, Buffer, Experience, roll_out
+from mcetm.agents.targets import candidate_values, spread_penalty
 from mcetm.dynamics.world import World
 from mcetm.training.batches import Batch
 from mcetm.training.metrics import Metrics, Rows
@@ -27,6 +28,10 @@ class AgentState(eqx.Module):
     key: PRNGKeyArray
     model: Any = None
     """A model that this seed changes as it learns; None where all share the world's."""
+    branches: Branches | None = None
+    """Where its rollouts stand, if they go on from one generation to the next."""
+    reference: Float[Array, ""] | None = None
+    """The spread of values over the log's own pairs, if the algorithm asks for it."""
 
 
 def make_agent(
@@ -42,7 +47,10 @@ def make_agent(
         return Experience(data.obs[0], action, world.imagine(data.obs[0], action, imagining.view, key=key))
 
     shapes = eqx.filter_eval_shape(example, data, key)
-    return AgentState(learner, Buffer.empty(imagining.rollout, shapes), key)
+    buffer, branches = Buffer.empty(imagining.rollout, shapes), Branches.ended(imagining.rollout, data.obs[0])
+    return AgentState(
+        learner, buffer, key, None, branches, jnp.zeros(()) if imagining.needs_reference else None
+    )
 
 
 def experience(agents: AgentState) -> Buffer | None:
@@ -68,8 +76,27 @@ def refresh(
     noted: dict[str, Array] = {}
     if algorithm.adversary is not None:
         agent, world, noted = algorithm.adversary(agent, batch, world, key=jax.random.fold_in(key, 1))
-    rows, valid, metrics = roll_out(world, agent.learner, batch, algorithm, key=key)
-    return replace(agent, buffer=buffer.add(rows, valid)), {**metrics, **noted}
+    found = roll_out(world, agent.learner, batch, algorithm, agent.branches, key=key)
+    if agent.reference is not None:
+        reference = spread_on_log(world, agent.learner, batch, algorithm, key=jax.random.fold_in(key, 2))
+        agent, noted = replace(agent, reference=reference), {**noted, "reference_spread": reference}
+    grown = buffer.add(found.rows, found.valid)
+    return replace(agent, buffer=grown, branches=found.branches), {**found.metrics, **noted}
+
+
+def spread_on_log(
+    world: World, learner: Learner, data: Batch, algorithm: ModelBased, *, key: PRNGKeyArray, rows: int = 256
+) -> Float[Array, ""]:
+    """The mean spread of values over members, at pairs of the log: what staying on the data costs."""
+    draw_key, rows_key = jax.random.split(key)
+
+    def one(row: Batch, key: PRNGKeyArray) -> Float[Array, ""]:
+        world_key, value_key = jax.random.split(key)
+        after = world.imagine(row.obs, row.action, algorithm.view, key=world_key)
+        values = candidate_values(learner, Experience(row.obs, row.action, after), key=value_key)
+        return spread_penalty(values.mean(axis=1))
+
+    return jax.vmap(one)(data.draw(rows, key=draw_key), jax.random.split(rows_key, rows)).mean()
 
 
 def learn(
@@ -88,6 +115,8 @@ def learn(
     imagined = None
     if agent.buffer is not None and size > real:
         imagined = agent.buffer.draw(size - real, key=draw_key)
+        if agent.reference is not None:
+            imagined = replace(imagined, reference=jnp.broadcast_to(agent.reference, size - real))
         parts.append((imagined.obs, imagined.action, imagined.after.next_obs))
     minibatch = Minibatch(*(jnp.concatenate(columns) for columns in zip(*parts, strict=True)), real=real)
     learner, metrics = agent.learner.prepare(minibatch, key=prepare_key)

@@ -138,6 +138,16 @@ class ModelBased(OnSAC):
         return View(samples=self.samples, tested="nothing")
 
     @property
+    def drops_untrusted(self) -> bool:
+        """Whether an imagined step that is not trusted is left out, not only the last of its branch."""
+        return False
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether targets ask for the spread of values over the log's own pairs."""
+        return False
+
+    @property
     def adversary(self) -> Adversarial | None:
         """What changes a seed's own model between generations."""
         return None

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-import equinox as eqx
 import jax
 from jaxtyping import Array, Int, PRNGKeyArray
 
@@ -14,6 +13,7 @@ from mcetm.agents.algorithm import Algorithm
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.nn.actor import Actor
+from mcetm.nn.members import make_members
 from mcetm.nn.mlp import NetworkFactory
 from mcetm.nn.scaling import Scaling
 from mcetm.settings import Positive, Rate, Switch, settings
@@ -76,7 +76,7 @@ def fit_bc(
 
     return minimise(
         loss,
-        eqx.filter_vmap(make)(keys),
+        make_members(make, keys, network=network),
         train,
         config,
         key=jax.random.key(0),

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm.agents.learner import Minibatch
 from mcetm.nn.members import take_members
-from mcetm.nn.mlp import MLP, Initialisation, NetworkFactory, as_mlp
+from mcetm.nn.mlp import MLP, Initialisation, LayerNormMLP, NetworkFactory, as_mlp
 from mcetm.nn.scaling import InputScaling
 from mcetm.training.metrics import Metrics, Rows
 from mcetm.training.optimise import apply_gradient, trained
@@ -71,7 +71,11 @@ class Critics(eqx.Module):
 
     def only(self, index: int) -> Critics:
         """One of them alone."""
-        return replace(self, networks=take_members(self.networks, slice(index, index + 1)))
+        return self.some(slice(index, index + 1))
+
+    def some(self, which: Any) -> Critics:
+        """Those with these numbers."""
+        return replace(self, networks=take_members(self.networks, which))
 
 
 def make_critics(
@@ -81,12 +85,14 @@ def make_critics(
     width: int,
     depth: int,
     initialisation: Initialisation = "uniform",
+    layer_norm: bool = False,
     network: NetworkFactory | None = None,
     key: PRNGKeyArray,
 ) -> Critics:
     """Several with fresh weights."""
     wide = inputs.obs.mean.shape[0] + inputs.action.mean.shape[0]
-    make = network or partial(MLP, width=width, depth=depth, initialisation=initialisation)
+    ours = LayerNormMLP if layer_norm else MLP
+    make = network or partial(ours, width=width, depth=depth, initialisation=initialisation)
     return Critics(eqx.filter_vmap(lambda k: make(wide, 1, key=k))(jax.random.split(key, count)), inputs)
 
 

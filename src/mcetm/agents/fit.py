@@ -36,7 +36,7 @@ from mcetm.envs.pool import Pool
 from mcetm.errors import UserError
 from mcetm.evaluation.returns import MOST_EPISODES, evaluate_policies
 from mcetm.nn.actor import Actor
-from mcetm.nn.members import take_members
+from mcetm.nn.members import make_at_once, take_members
 from mcetm.nn.mlp import NetworkFactory
 from mcetm.settings import Positive, settings
 from mcetm.tasks.registry import Task
@@ -226,7 +226,7 @@ def fit_agent(
     # Only this process knows a network of the user's own.
     with Pool(None if network is None else 1) as pool:
         result = stage.train(
-            stage.agents(numbers),
+            make_at_once(stage.agents, numbers) if network is None else stage.agents(numbers),
             validate=None if task is None else _returns(task, evaluation, stage.steps, len(seeds), pool),
             saving=None if folder is None else Saving(folder, setting, partial=_WITHOUT_EXPERIENCE),
             label=label,

@@ -31,7 +31,7 @@ class MOReL(WithFloor):
     @property
     def view(self) -> View:
         """Rollouts end where members disagree."""
-        return View(samples=self.samples, tested="pair", target_rule="minimum")
+        return View(samples=self.samples, tested="disagreement", target_rule="minimum")
 
     def least(self, target: Float[Array, ""]) -> Float[Array, ""]:
         """What was recorded is known: no floor."""

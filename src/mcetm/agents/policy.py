@@ -99,7 +99,7 @@ class Policy:
         """Whether the model knows what the policy does here; for one observation or for each row."""
         if self.world is None or self.world.trust is None:
             raise UserError("This policy has no world beside it, so nothing is known of where to trust it.")
-        score = np.asarray(self.world.model.disagreement(obs, self(obs)))
+        score = np.asarray(self.world.pair_score(obs, self(obs)))
         return Trust(score, float(self.world.trust.pair_limit))
 
     def save(self, folder: str | Path) -> None:
@@ -127,7 +127,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Trust:
-    """How far the members' predictions lie apart for what a policy does, and how far is too far."""
+    """How unlike the log a policy's pairs of observation and action are, and how unlike is too much."""
 
     score: np.ndarray
     limit: float
@@ -143,7 +143,7 @@ class Trust:
             f"{s:.3g}{'' if good else ' (outside)'}"
             for s, good in zip(np.ravel(self.score), np.ravel(self.trusted), strict=True)
         )
-        return f"disagreement {rows}; trusted up to {self.limit:.3g}"
+        return f"score {rows}; trusted up to {self.limit:.3g}"
 
 
 def numpy_policy(actor: Actor, *, deterministic: bool = True) -> TanhGaussianPolicy:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -25,7 +25,10 @@ class RolloutSettings:
     batch: Positive = 400
     """Branches of one generation, from dataset states."""
     horizon: Positive = 5
-    """Steps of a branch."""
+    """Steps of a branch in one generation."""
+    longest: Positive | None = None
+    """Branches go on in the next generation until they end or have taken so many steps, and a new one begins
+    wherever one ends. None: all end with their generation."""
     every: Positive = 500
     """Updates between generations."""
     retain: Positive = 5
@@ -49,6 +52,24 @@ class Experience(eqx.Module):
     obs: Float[Array, "*rows obs"]
     action: Float[Array, "*rows action"]
     after: Imagined
+    reference: Float[Array, "*rows"] | None = None
+    """The spread of values that the log's own pairs have at this moment, where an algorithm asks for it."""
+
+
+class Branches(eqx.Module):
+    """Where the branches of a generation stand."""
+
+    obs: Float[Array, "batch obs"]
+    age: Int[Array, " batch"]
+    """Steps taken; one that is as old as it may be begins anew."""
+
+    @classmethod
+    def ended(cls, config: RolloutSettings, obs: Float[Array, " obs"]) -> Branches | None:
+        """Branches that all begin anew; None where none goes on beyond its generation."""
+        if config.longest is None:
+            return None
+        shape = (config.batch, *obs.shape)
+        return cls(jnp.zeros(shape, obs.dtype), jnp.full(config.batch, config.longest, jnp.int32))
 
 
 class Buffer(eqx.Module):
@@ -88,32 +109,63 @@ class Buffer(eqx.Module):
         return jax.tree_util.tree_map(lambda column: column[chosen], self.rows)
 
 
+class Generation(NamedTuple):
+    """What branches went through at one time."""
+
+    rows: Experience
+    """Step by step."""
+    valid: Bool[Array, " rows"]
+    """Which of them are steps that something is learned from."""
+    metrics: dict[str, Array]
+    branches: Branches | None
+    """Where branches stand afterwards, if they go on."""
+
+
 def roll_out(
-    world: World, learner: Learner, data: Batch, algorithm: ModelBased, *, key: PRNGKeyArray
-) -> tuple[Experience, Bool[Array, " rows"], dict[str, Array]]:
-    """One generation: rows step by step, which of them are real steps of a branch, and what it was like."""
+    world: World,
+    learner: Learner,
+    data: Batch,
+    algorithm: ModelBased,
+    branches: Branches | None = None,
+    *,
+    key: PRNGKeyArray,
+) -> Generation:
+    """Let all branches take their steps."""
     config, view = algorithm.rollout, algorithm.view
     start_key, branch_key = jax.random.split(key)
-    starts = data.obs[jax.random.randint(start_key, (config.batch,), 0, len(data))]
+    begin = lambda key, shape=(): data.obs[jax.random.randint(key, shape, 0, len(data))]  # noqa: E731
+    starts = begin(start_key, (config.batch,))
+    ages = jnp.zeros(config.batch, jnp.int32)
+    if branches is not None and config.longest is not None:
+        fresh = branches.age >= config.longest
+        starts, ages = jnp.where(fresh[:, None], starts, branches.obs), jnp.where(fresh, 0, branches.age)
 
-    def branch(inputs: tuple[Array, PRNGKeyArray]) -> tuple[Experience, Array]:
-        start, key = inputs
+    def branch(inputs: tuple[Array, Array, PRNGKeyArray]) -> tuple[Any, tuple[Experience, Array]]:
+        start, age, key = inputs
 
-        def step(carry: tuple[Array, Array], step_key: PRNGKeyArray) -> tuple[tuple[Array, Array], tuple]:
-            obs, alive = carry
+        def step(carry: tuple[Array, Array, Array], step_key: PRNGKeyArray) -> tuple[Any, tuple]:
+            obs, age, alive = carry
             act_key, world_key = jax.random.split(step_key)
             action = learner.act(obs, key=act_key)
             after = world.imagine(obs, action, view, key=world_key)
             goes_on = alive & ~after.terminated & ~after.truncated
-            # A branch that has ended stands still; its rows are not valid.
-            following = jnp.where(goes_on, after.next_obs, obs)
-            return (following, goes_on), (Experience(obs, action, after), alive)
+            counts = alive & ~(after.truncated & algorithm.drops_untrusted)
+            row = Experience(obs, action, after), counts
+            if config.longest is None:
+                # A branch that has ended stands still; its rows do not count.
+                return (jnp.where(goes_on, after.next_obs, obs), age, goes_on), row
+            goes_on &= jnp.isfinite(after.next_obs).all() & (age + 1 < config.longest)
+            following = jnp.where(goes_on, after.next_obs, begin(jax.random.fold_in(step_key, 1)))
+            return (following, jnp.where(goes_on, age + 1, 0), alive), row
 
         keys = jax.random.split(key, config.horizon)
-        return jax.lax.scan(step, (start, jnp.ones((), bool)), keys)[1]
+        (last, age, _), rows = jax.lax.scan(step, (start, age, jnp.ones((), bool)), keys)
+        return (last, age), rows
 
     keys = jax.random.split(branch_key, config.batch)
-    rows, valid = jax.lax.map(branch, (starts, keys), batch_size=min(config.parallel, config.batch))
+    (last, ages), (rows, valid) = jax.lax.map(
+        branch, (starts, ages, keys), batch_size=min(config.parallel, config.batch)
+    )
     flat = lambda x: jnp.swapaxes(x, 0, 1).reshape(-1, *x.shape[2:])  # noqa: E731
     rows, valid = jax.tree_util.tree_map(flat, rows), flat(valid)
     steps = jnp.maximum(valid.sum(dtype=jnp.float32), 1.0)
@@ -128,4 +180,7 @@ def roll_out(
         "rollout_terminated": share(rows.after.terminated),
         "rollout_reward": jnp.where(valid & finite, rows.after.reward, 0.0).sum() / steps,
     }
-    return jax.tree_util.tree_map(clean, rows), valid & finite, metrics
+    if branches is not None:
+        metrics["rollout_age"] = ages.mean(dtype=jnp.float32)
+        branches = Branches(last, ages)
+    return Generation(jax.tree_util.tree_map(clean, rows), valid & finite, metrics, branches)

@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from mcetm.agents.critics import Critics, make_critics, polyak_update, update_critics
 from mcetm.agents.learner import Minibatch, Spaces
@@ -37,6 +37,11 @@ class SAC:
     """Hidden layers."""
     critics: Positive = 2
     """Critics, of which targets take the least."""
+    subset: Positive | None = None
+    """How many critics a target takes the least of, drawn anew for each update; the actor then follows the
+    mean of all (REDQ). None: all, and the actor follows the least too."""
+    layer_norm: Switch = False
+    """Standardise the hidden layers of the critics, which keeps values from growing where no data are."""
     critic_initialisation: Initialisation = "uniform"
     """How the weights of fresh critics are drawn."""
     actor_rate: Rate = 1e-3
@@ -98,6 +103,8 @@ class SACLearner(eqx.Module):
     """Updates so far."""
     config: SAC = eqx.field(static=True)
     regulariser: Regulariser | None = eqx.field(static=True, default=None)
+    chosen: Int[Array, " subset"] | None = None
+    """The critics that targets take the least of; None for all."""
 
     @classmethod
     def init(
@@ -119,6 +126,7 @@ class SACLearner(eqx.Module):
             config.critics,
             inputs,
             initialisation=config.critic_initialisation,
+            layer_norm=config.layer_norm,
             key=critic_key,
             **sizes,
         )
@@ -130,7 +138,10 @@ class SACLearner(eqx.Module):
             init_optimiser(optax.adam(config.critic_rate), critics),
             init_optimiser(optax.adam(config.temperature_rate), temperature),
         )
-        return cls(actor, critics, critics, temperature, opt_state, jnp.zeros(()), config, regulariser)
+        chosen = None if config.subset is None else jnp.arange(min(config.subset, config.critics))
+        return cls(
+            actor, critics, critics, temperature, opt_state, jnp.zeros(()), config, regulariser, chosen
+        )
 
     @property
     def temperature(self) -> Float[Array, ""]:
@@ -146,7 +157,8 @@ class SACLearner(eqx.Module):
     ) -> Float[Array, ""]:
         """Least target critic at a sampled action, with the entropy bonus where wanted."""
         action, log_probability = self.actor.sample(obs, key=key)
-        value = self.targets(obs, action).min()
+        targets = self.targets if self.chosen is None else self.targets.some(self.chosen)
+        value = targets(obs, action).min()
         return value - self.temperature * log_probability if entropy else value
 
     @property
@@ -155,8 +167,15 @@ class SACLearner(eqx.Module):
         return 1
 
     def prepare(self, batch: Minibatch, *, key: PRNGKeyArray) -> tuple[SACLearner, Metrics]:
-        """The actor, where it comes first."""
-        return self._improve_actor(batch, key=key) if self.config.actor_first else (self, {})
+        """The actor, where it comes first; and the choice of critics for this update's targets."""
+        actor_key, choice_key = (key, key) if self.chosen is None else jax.random.split(key)
+        learner, metrics = (self, {})
+        if self.config.actor_first:
+            learner, metrics = self._improve_actor(batch, key=actor_key)
+        if self.chosen is not None:
+            order = jax.random.permutation(choice_key, self.config.critics)
+            learner = replace(learner, chosen=order[: len(self.chosen)])
+        return learner, metrics
 
     def improve(
         self, batch: Minibatch, target: Float[Array, " rows"], *, key: PRNGKeyArray, turn: int = 0
@@ -189,7 +208,8 @@ class SACLearner(eqx.Module):
         def loss(actor: Actor) -> tuple[Array, Array]:
             keys = jax.random.split(key, batch.obs.shape[0])
             chosen, log_probabilities = jax.vmap(lambda o, k: actor.sample(o, key=k))(batch.obs, keys)
-            value = frozen(self.critics).of_rows(batch.obs, chosen).min(axis=0)
+            values = frozen(self.critics).of_rows(batch.obs, chosen)
+            value = values.min(axis=0) if self.chosen is None else values.mean(axis=0)
             losses = jax.lax.stop_gradient(self.temperature) * log_probabilities - value
             return losses.mean(), log_probabilities.mean()
 
