@@ -32,6 +32,7 @@ STUDIES: dict[str, type[Settings]] = {
         "cross-dataset": "cross_dataset.settings:CrossDatasetStudy",
         "rollouts": "rollouts.settings:RolloutsStudy",
         "energy-error": "energy_error.settings:EnergyErrorStudy",
+        "trust": "trust.settings:TrustStudy",
     }.items()
 }
 """Every study by the name that a person types. A new one is a folder of its own and a line here."""

@@ -1,6 +1,7 @@
 """Any transition model works under any algorithm, ours and a user's own of ten lines."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from mcetm.agents.fit import action_bounds
 from mcetm.agents.learner import Spaces
 from mcetm.cli import main
 from mcetm.dynamics import World
-from mcetm.pipeline.config import model_names, name_of
+from mcetm.pipeline.config import model_names, name_of, read_config
 from mcetm.pipeline.models import train_models
 from mcetm.pipeline.presets import make_config
 from mcetm.pipeline.train import start_run
+from mcetm.tasks.own import remember
 from mcetm.training.batches import Batch
 from tests.agents import test_agents as known
 from tests.pipeline.runs import small_config, small_settings
@@ -31,6 +33,7 @@ WITHOUT_ENERGIES = ("gaussian", "diffusion", "toy:Drift")
 
 TOY = """
 import jax
+import mcetm.settings
 from mcetm import Samples, TransitionModel
 
 class Drift(TransitionModel):
@@ -42,6 +45,13 @@ class Drift(TransitionModel):
 
     def draw(self, obs, action, count, *, key):
         return Samples(obs + self.noise * jax.random.normal(key, (2, count, obs.shape[-1])))
+
+class Named(Drift):
+    name: str = "nobody"
+
+@mcetm.settings.settings
+class Wider(mcetm.GaussianEnsemble):
+    width: mcetm.settings.Positive = 9
 """
 
 
@@ -173,6 +183,22 @@ def test_settings_of_a_model_of_ones_own_are_settings_as_others(
     assert main(["train", "--algo", "mopo", "--model", "toy:Drift", "--set", "model.nois=2"]) == 2
     assert "nois" in capsys.readouterr().err
     assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize("model", ["toy:Named", "toy:Wider"])
+def test_settings_of_ones_own_with_a_name_are_read_back(here: Path, model: str) -> None:
+    config = small_config("log.npz", algo="mopo", model=model)
+    remember(model)
+    start_run(config, Path("run"))
+    assert json.loads(Path("run/config.json").read_text())["model"]["name"] == model
+    assert read_config(Path("run/config.json")).model == config.model
+
+
+def test_a_name_that_could_not_be_read_back_is_refused(here: Path) -> None:
+    config = small_config("log.npz", algo="mopo", model="toy:Named")
+    other = replace(config, model=replace(config.model, name="somebody"))
+    with pytest.raises(UserError, match="'toy:Named' has a setting called 'name', which"):
+        start_run(other, Path("run"))
 
 
 def test_a_run_with_a_model_of_ones_own_runs_no_code_that_was_not_named(

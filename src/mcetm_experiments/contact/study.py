@@ -7,7 +7,6 @@ law of motion into a nearly discontinuous one, which is where energies are said 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -15,16 +14,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mcetm import UserError
 from mcetm.console import progress
-from mcetm.data import Metadata, Transitions
+from mcetm.data import Transitions
 from mcetm.dynamics import (
     ANCHORED,
     PAPER_EMPO,
     STANDARD,
     Langevin,
 )
-from mcetm.files import find_file, write_json
+from mcetm.files import write_json
 from mcetm.pipeline import describe_environment
 from mcetm.training import EarlyStopping
 from mcetm_experiments.contact.figures import draw_contact
@@ -33,12 +31,11 @@ from mcetm_experiments.shared.baselines import BaselinesConfig, scaled_down, tra
 from mcetm_experiments.shared.keeping import kept
 from mcetm_experiments.shared.models import FULL_AUTOENCODER, FULL_DIFFUSION, FULL_GAUSSIAN
 from mcetm_experiments.shared.openloop import Windows, open_loop
+from mcetm_experiments.shared.tosses import read_tosses
 
 WIDTH = 2.0
 """The cube's width in the file's unit of length, which is half of it (0.0524 m)."""
 HORIZONS = (1, 10, 25, 50)
-_FILE = "cube_tosses.npz"
-_STATE = 13
 _ROTATION = slice(3, 7)
 
 
@@ -105,41 +102,6 @@ PRESETS = {
     "quick": lambda: ContactConfig(_quick(), seeds=2, every=20, draws=2),
     "fast": lambda: ContactConfig(_fast()),
 }
-
-
-def read_tosses(path: Path | None = None) -> Transitions:
-    """The tosses as transitions: one episode each, no actions, no rewards."""
-    found = path or find_file("contactnets", [_FILE])
-    if found is None or not found.is_file():
-        missing = f"There is no {_FILE}" if path is None else f"{path} does not exist"
-        raise UserError(
-            f"{missing}: get the tosses of https://github.com/DAIRLab/contact-nets, write them to an .npz "
-            "with `states` (rows × 13: position, quaternion, velocity, angular velocity) and `toss_lengths`, "
-            "and give it with --data or put it into $MCETM_DATA/contactnets."
-        )
-    try:
-        with np.load(found) as file:
-            states, lengths = file["states"], file["toss_lengths"]
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{found} is not a file of cube tosses: {error}.") from None
-    if states.ndim != 2 or states.shape[1] != _STATE or lengths.sum() != len(states) or lengths.min() < 2:
-        raise UserError(
-            f"{found} is not a file of cube tosses: states {states.shape} must be rows × {_STATE}, and the "
-            f"toss lengths (each at least 2) must add up to the rows; they add up to {lengths.sum()}."
-        )
-    ends = np.cumsum(lengths)
-    last = np.zeros(len(states), bool)
-    last[ends - 1] = True
-    before, after = ~last, ~np.roll(last, 1)
-    truncated = np.zeros(int(before.sum()), bool)
-    truncated[np.cumsum(lengths - 1) - 1] = True
-    return Transitions.from_arrays(
-        states[before],
-        next_obs=states[after],
-        terminated=np.zeros(len(truncated), bool),
-        truncated=truncated,
-        metadata=Metadata(source=str(found)),
-    )
 
 
 def unit_quaternion(state: Float[Array, " obs"]) -> Float[Array, " obs"]:

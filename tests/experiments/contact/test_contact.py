@@ -16,10 +16,11 @@ from mcetm import Transitions, UserError
 from mcetm.cli import main
 from mcetm_experiments.contact import study
 from mcetm_experiments.contact.settings import ContactStudy
-from mcetm_experiments.contact.study import ContactConfig, errors, read_tosses, run_contact, unit_quaternion
+from mcetm_experiments.contact.study import ContactConfig, errors, run_contact, unit_quaternion
 from mcetm_experiments.shared.baselines import Baseline, Baselines, BaselinesConfig, baseline
 from mcetm_experiments.shared.keeping import kept
 from mcetm_experiments.shared.openloop import Windows, open_loop
+from mcetm_experiments.shared.tosses import read_tosses
 from tests.experiments.drawn import words_in
 from tests.experiments.subjects import tiny_baselines
 

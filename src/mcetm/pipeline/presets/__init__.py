@@ -45,7 +45,8 @@ def make_config(
         raise UserError(f"Unknown preset '{preset}'{suggestion(preset, PRESETS)}")
     table = _read(preset)
     usual: dict[str, str] = table["usual"]
-    dataset, algo = dataset or usual["dataset"], algo or usual["algorithm"]
+    dataset = usual["dataset"] if dataset is None else dataset
+    algo = usual["algorithm"] if algo is None else algo
     entry = _entry(table, algo)
     algorithm = _algorithm(table, algo, entry)
     content: dict[str, Any] = {

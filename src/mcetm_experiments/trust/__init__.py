@@ -1,0 +1,1 @@
+"""Where a trust region trusts, and where it must not."""

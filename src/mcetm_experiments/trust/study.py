@@ -1,0 +1,155 @@
+"""What a trust region knows of pairs (s, a): those beside the log, far ones, and fresh ones of its kind.
+
+Every score is fitted to a part of a log's episodes and looked at on the rest. Pairs beside the log are fresh
+pairs with noise on every column, in units of its spread. Far ones lie 10 to 100 spreads off, in random
+directions or along one column. False alarms are counted on episodes that neither fit nor limit has seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from mcetm import World, fit, load_dataset
+from mcetm.data import Transitions
+from mcetm.dynamics import PairScore, TrustRegion, fit_pairs
+from mcetm.evaluation import auroc
+from mcetm.files import write_json
+from mcetm.pipeline import describe_environment, make_config
+from mcetm_experiments.shared.keeping import kept
+from mcetm_experiments.shared.summary import over_seeds
+from mcetm_experiments.shared.tosses import read_tosses
+from mcetm_experiments.trust.figures import draw_trust
+from mcetm_experiments.trust.settings import TOSSES
+
+if TYPE_CHECKING:
+    from mcetm_experiments.trust.settings import TrustStudy
+
+NEAR = (0.03, 0.1, 0.3, 1.0, 3.0)
+"""Noise on held-out pairs, in spreads."""
+FAR = (10.0, 30.0, 100.0)
+"""Distances of far pairs, in spreads."""
+_FRESH = 0.3
+"""Share of the episodes that only false alarms are counted on."""
+_ROWS = 4000
+_NEIGHBOURS = 20_000
+
+Pairs = Float[np.ndarray, "rows columns"]
+Score = Callable[[Pairs], Float[np.ndarray, " rows"]]
+
+
+def run_trust(settings: TrustStudy) -> dict[str, Any]:
+    """All logs and seeds; what is done is kept beside the results."""
+    logs: dict[str, Any] = {}
+    for name in settings.logs:
+        log = _read(name, settings.rows)
+        parts = []
+        for seed in range(settings.seeds):
+            setting = {"log": log.checksum, "preset": settings.preset, "seed": seed}
+            part = settings.out / "parts" / f"{name.replace('/', '-')}-{settings.preset}-{seed}.json"
+            parts.append(kept(part, setting, lambda log=log, seed=seed: measure(log, settings.preset, seed)))
+        logs[name] = {
+            "rows": len(log),
+            "episodes": log.num_episodes,
+            **{key: _gathered([part[key] for part in parts]) for key in parts[0]},
+        }
+    results = {
+        "study": "trust",
+        "preset": settings.preset,
+        "noise": NEAR,
+        "distances": FAR,
+        "logs": logs,
+        "environment": describe_environment(),
+    }
+    write_json(settings.out / "results.json", results)
+    draw_trust(settings.out / "trust", results)
+    return results
+
+
+def _gathered(parts: list[Any]) -> Any:
+    """Plain results of several seeds as one, with a summary at every leaf."""
+    if isinstance(parts[0], dict):
+        return {key: _gathered([part[key] for part in parts]) for key in parts[0]}
+    return over_seeds({"": np.array(parts, float).T})[""]
+
+
+def _read(name: str, rows: int) -> Transitions:
+    log = read_tosses() if name == TOSSES else load_dataset(name)
+    return log if len(log) <= rows else log.head(rows)
+
+
+def measure(log: Transitions, preset: str, seed: int) -> dict[str, Any]:
+    """One split of a log: every score near and far, false alarms, and the error to expect by distance."""
+    config = make_config(preset, model="gaussian", algo="mobile")
+    known, fresh = log.split(_FRESH, seed=seed)
+    train, holdout = known.split(0.1, seed=seed)
+    pairs = fit_pairs(train, holdout, config.world.pairs, key=jax.random.key(seed))
+    model = fit(config.model, train, holdout=holdout, seed=seed)
+    trust = TrustRegion.of(model, holdout, config.world.calibration, pairs=pairs, key=jax.random.key(seed))
+    world = World(model, lambda obs, action, following: jnp.zeros(()), trust=trust)
+    rng = np.random.default_rng(seed)
+    rows = stacked(fresh)[rng.permutation(len(fresh))[:_ROWS]]
+    width, spread = log.obs_dim, stacked(train).std(axis=0)
+    both = lambda x: (x[:, :width], x[:, width:])  # noqa: E731
+    scores: dict[str, Score] = {
+        "pair score": lambda x: np.asarray(world.pair_score(*both(x))),
+        "odds alone": lambda x: np.asarray(pairs.terms(*both(x))["odds"]),
+        "distance alone": lambda x: np.asarray(pairs.distance(*both(x))),
+        "disagreement": lambda x: np.asarray(model.disagreement(*both(x))),
+        "nearest neighbour": _neighbour(stacked(train), spread, rng),
+    }
+    limits = {name: _limit(name, pairs, score, stacked(holdout)) for name, score in scores.items()}
+    found: dict[str, Any] = {name: {} for name in scores}
+    at_home = {name: score(rows) for name, score in scores.items()}
+    moved = {f"{size:g}": rows + size * spread * rng.standard_normal(rows.shape) for size in NEAR}
+    distant = {
+        f"{kind} {size:g}": rows + size * spread * directions(rows.shape, kind, rng)
+        for size in FAR
+        for kind in ("direction", "column")
+    }
+    for name, score in scores.items():
+        found[name]["auroc"] = {
+            size: auroc(at_home[name], score(x.astype(np.float32))) for size, x in moved.items()
+        }
+        found[name]["outside"] = {
+            where: float(np.mean(score(x.astype(np.float32)) > limits[name])) for where, x in distant.items()
+        }
+        found[name]["false_alarms"] = float(np.mean(score(stacked(fresh)) > limits[name]))
+    error = lambda x: float(np.median(world.expected_error(*both(x.astype(np.float32)))))  # noqa: E731
+    along = directions(rows.shape, "direction", rng)
+    expected = {f"{size:g}": error(rows + size * spread * along) for size in (0.0, 1.0, 3.0, *FAR)}
+    return {"scores": found, "expected_error": expected}
+
+
+def _limit(name: str, pairs: PairScore, score: Score, held_out: Pairs) -> float:
+    """The pair score has a limit of its own; for others it is the same quantile over held-out pairs."""
+    return float(pairs.limit) if name == "pair score" else float(np.quantile(score(held_out), 0.995))
+
+
+def stacked(log: Transitions) -> Pairs:
+    """Pairs (s, a) of a log as rows."""
+    return np.concatenate([log.obs, log.action], axis=1)
+
+
+def directions(shape: tuple[int, ...], kind: str, rng: np.random.Generator) -> Pairs:
+    """One vector of length 1 for each row: in any direction, or along one column."""
+    if kind == "direction":
+        drawn = rng.standard_normal(shape)
+        return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    drawn = np.zeros(shape)
+    drawn[np.arange(shape[0]), rng.integers(0, shape[1], shape[0])] = rng.choice([-1.0, 1.0], shape[0])
+    return drawn
+
+
+def _neighbour(pairs: Pairs, spread: np.ndarray, rng: np.random.Generator) -> Score:
+    """The distance to the nearest of some pairs of the log, in spreads."""
+    from scipy.spatial import KDTree
+
+    scale = np.where(spread > 0.0, spread, 1.0)
+    tree = KDTree(pairs[rng.permutation(len(pairs))[:_NEIGHBOURS]] / scale)
+    return lambda x: np.asarray(tree.query(x / scale)[0])

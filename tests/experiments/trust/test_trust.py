@@ -1,0 +1,54 @@
+"""The trust study: what it measures is what it says, and it goes on where it was stopped."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from mcetm import GaussianEnsemble, WorldSettings
+from mcetm.dynamics import PairSettings
+from mcetm_experiments.trust import study
+from mcetm_experiments.trust.figures import show_trust
+from mcetm_experiments.trust.settings import TrustStudy
+from mcetm_experiments.trust.study import directions, run_trust
+
+PAIRS = PairSettings(width=16, autoencoder_width=16, steps=60, autoencoder_steps=60, batch_size=64, folds=1)
+SMALL = SimpleNamespace(
+    world=WorldSettings(pairs=PAIRS), model=GaussianEnsemble(width=8, steps=20, batch_size=64)
+)
+
+
+@pytest.mark.parametrize("kind", ["direction", "column"])
+def test_far_pairs_lie_as_far_as_said(kind: str) -> None:
+    found = directions((50, 4), kind, np.random.default_rng(0))
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0)
+    assert ((found != 0.0).sum(axis=1) == (1 if kind == "column" else 4)).all()
+
+
+def test_the_study_measures_every_score_and_keeps_its_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(study, "make_config", lambda *a, **k: SMALL)
+    settings = TrustStudy(logs=("tank-mixed",), rows=1500, seeds=1, out=tmp_path)
+    results = run_trust(settings)
+    found = results["logs"]["tank-mixed"]
+    assert found["rows"] == 1500
+    for name in ("pair score", "disagreement", "nearest neighbour"):
+        aurocs = [found["scores"][name]["auroc"][f"{size:g}"]["mean"] for size in results["noise"]]
+        assert aurocs[-1] > 0.65, "three spreads are seen by anybody"
+        assert aurocs[0] < aurocs[-1]
+        assert 0.0 <= found["scores"][name]["false_alarms"]["mean"] <= 1.0
+    assert min(found["scores"]["pair score"]["outside"]["direction 100"]["seeds"]) > 0.99
+    assert json.loads((tmp_path / "results.json").read_text())["study"] == "trust"
+    said = io.StringIO()
+    show_trust(results, Console(file=said, width=200))
+    assert "nearest neighbour" in said.getvalue()
+    # A second run finds its parts: nothing is measured again.
+    monkeypatch.setattr(study, "measure", None)
+    assert run_trust(settings)["logs"] == results["logs"]
