@@ -63,7 +63,7 @@ class Evaluated(eqx.Module):
     critics: Critics
 
     def act(self, obs: Float[Array, " obs"], *, key: PRNGKeyArray) -> Float[Array, " action"]:
-        """The policy's mode: cloning by least squares teaches it no spread."""
+        """The policy's mode: cloning by least squares gives it no spread."""
         return self.actor.mode(obs)
 
     def next_value(self, obs: Float[Array, " obs"], *, key: PRNGKeyArray) -> Float[Array, ""]:
