@@ -33,6 +33,22 @@ def show_trust(results: dict[str, Any], console: Console) -> None:
         console.print(table)
         grows = ", ".join(f"{size}: {e['mean']:.3g}" for size, e in found["expected_error"].items())
         console.print(f"error to expect, by spreads from the log (median, in spreads of a step): {grows}")
+        if "visited" in found:
+            _show_visited(log, found["visited"], console)
+
+
+def _show_visited(log: str, visited: dict[str, Any], console: Console) -> None:
+    from rich.table import Table
+
+    table = Table(title=f"{log}: AUROC for large errors, on the states that finished policies visit")
+    table.add_column("score")
+    for policy, found in visited.items():
+        large = 100 * found["large"]["mean"]
+        table.add_column(f"{policy}: {large:.0f} % of its errors are large", justify="right")
+    for name in next(iter(visited.values()))["auroc"]:
+        cells = [found["auroc"][name] for found in visited.values()]
+        table.add_row(name, *(cell(auroc["mean"], auroc["std"]) for auroc in cells))
+    console.print(table)
 
 
 def draw_trust(path: Path, results: dict[str, Any]) -> None:

@@ -33,6 +33,10 @@ class TrustStudy:
     preset: Literal["quick", "fast"] = "quick"
     """Whose score of pairs and whose ensemble: quick has minutes on two cores, fast is for a GPU."""
 
+    visited: int = 2000
+    """Steps of each finished policy on which scores are asked for large errors of MC-ETM's model; 0 leaves
+    them out. Logs without a simulator have none."""
+
     seeds: int = 3
     """Each has a split between episodes and initial weights of its own."""
 

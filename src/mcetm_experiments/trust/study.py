@@ -7,7 +7,7 @@ directions or along one column. False alarms are counted on episodes that neithe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -26,6 +26,7 @@ from mcetm_experiments.shared.summary import over_seeds
 from mcetm_experiments.shared.tosses import read_tosses
 from mcetm_experiments.trust.figures import draw_trust
 from mcetm_experiments.trust.settings import TOSSES
+from mcetm_experiments.trust.visited import energy_score, on_visited, visitors
 
 if TYPE_CHECKING:
     from mcetm_experiments.trust.settings import TrustStudy
@@ -53,6 +54,13 @@ def run_trust(settings: TrustStudy) -> dict[str, Any]:
             setting = {"log": log.checksum, "preset": settings.preset, "seed": seed}
             part = settings.out / "parts" / f"{name.replace('/', '-')}-{settings.preset}-{seed}.json"
             parts.append(kept(part, setting, lambda log=log, seed=seed: measure(log, settings.preset, seed)))
+            if settings.visited and (policies := visitors(log)):
+                setting = {**setting, "policies": policies, "rows": settings.visited}
+                part = part.with_name(f"{part.stem}-visited.json")
+                make = lambda log=log, seed=seed, who=policies: {  # noqa: E731
+                    "visited": measure_visited(log, settings.preset, who, rows=settings.visited, seed=seed)
+                }
+                parts[-1] = parts[-1] | kept(part, setting, make)
         logs[name] = {
             "rows": len(log),
             "episodes": log.num_episodes,
@@ -124,6 +132,27 @@ def measure(log: Transitions, preset: str, seed: int) -> dict[str, Any]:
     along = directions(rows.shape, "direction", rng)
     expected = {f"{size:g}": error(rows + size * spread * along) for size in (0.0, 1.0, 3.0, *FAR)}
     return {"scores": found, "expected_error": expected}
+
+
+def measure_visited(
+    log: Transitions, preset: str, policies: Sequence[str], *, rows: int, seed: int
+) -> dict[str, Any]:
+    """Every score on the states that these policies visit, of MC-ETM's model in the world around it."""
+    config = make_config(preset, dataset=log.metadata.source, algo="mcetm")
+    known, fresh = log.split(_FRESH, seed=seed)
+    train, holdout = known.split(0.1, seed=seed)
+    model: Any = fit(config.model, train, holdout=holdout, seed=seed)
+    world = World.of(model, train, holdout=holdout, config=config.world, seed=seed)
+    spread = stacked(train).std(axis=0)
+    neighbour = _neighbour(stacked(train), spread, np.random.default_rng(seed))
+    scores = {
+        "energy": energy_score(model, world),
+        "pair score": lambda obs, action: np.asarray(world.pair_score(obs, action)),
+        "expected error": lambda obs, action: np.asarray(world.expected_error(obs, action)),
+        "disagreement": lambda obs, action: np.asarray(model.disagreement(obs, action)),
+        "nearest neighbour": lambda obs, action: neighbour(np.concatenate([obs, action], axis=1)),
+    }
+    return on_visited(world, scores, fresh, policies, rows=rows, seed=seed)
 
 
 def _limit(name: str, pairs: PairScore, score: Score, held_out: Pairs) -> float:

@@ -6,17 +6,21 @@ import io
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxtyping import PRNGKeyArray
 from rich.console import Console
 
-from mcetm import GaussianEnsemble, WorldSettings
-from mcetm.dynamics import PairSettings
-from mcetm_experiments.trust import study
+from mcetm import GaussianEnsemble, World, WorldSettings, load_dataset
+from mcetm.dynamics import PairSettings, Samples, TransitionModel
+from mcetm_experiments.trust import study, visited
 from mcetm_experiments.trust.figures import show_trust
 from mcetm_experiments.trust.settings import TrustStudy
 from mcetm_experiments.trust.study import directions, run_trust
+from mcetm_experiments.trust.visited import on_visited, visitors
 
 PAIRS = PairSettings(width=16, autoencoder_width=16, steps=60, autoencoder_steps=60, batch_size=64, folds=1)
 SMALL = SimpleNamespace(
@@ -35,7 +39,7 @@ def test_the_study_measures_every_score_and_keeps_its_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(study, "make_config", lambda *a, **k: SMALL)
-    settings = TrustStudy(logs=("tank-mixed",), rows=1500, seeds=1, out=tmp_path)
+    settings = TrustStudy(logs=("tank-mixed",), rows=1500, seeds=1, visited=0, out=tmp_path)
     results = run_trust(settings)
     found = results["logs"]["tank-mixed"]
     assert found["rows"] == 1500
@@ -52,3 +56,33 @@ def test_the_study_measures_every_score_and_keeps_its_parts(
     # A second run finds its parts: nothing is measured again.
     monkeypatch.setattr(study, "measure", None)
     assert run_trust(settings)["logs"] == results["logs"]
+
+
+class Still(TransitionModel):
+    """Predicts that nothing changes."""
+
+    @property
+    def num_members(self) -> int:
+        return 1
+
+    def draw(self, obs: Any, action: Any, count: int, *, key: PRNGKeyArray) -> Samples:
+        return Samples(jnp.broadcast_to(obs, (1, count, *obs.shape)))
+
+
+def test_a_score_is_measured_by_the_large_errors_where_policies_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = load_dataset("tank-mixed").head(900)
+    assert visitors(log) == ("tank-operator",)
+    home, away = log.head(450), log.select_episodes([log.num_episodes - 1])
+    monkeypatch.setattr(visited, "collect", lambda *a, **k: away)
+    after = {obs.tobytes(): following for obs, following in zip(log.obs, log.next_obs, strict=True)}
+
+    def moves(obs: np.ndarray, action: np.ndarray) -> np.ndarray:
+        change = np.stack([after[row.tobytes()] - row for row in obs])
+        return np.sqrt((change**2).mean(axis=1))
+
+    scores = {"the error itself": moves, "nothing": lambda obs, action: np.zeros(len(obs))}
+    world = World(Still(), lambda obs, action, following: jnp.zeros(()))
+    found = on_visited(world, scores, home, ["tank-operator"], rows=200, seed=0)["tank-operator"]
+    assert found["auroc"] == {"the error itself": 1.0, "nothing": 0.5}
+    assert found["spearman"]["the error itself"] == pytest.approx(1.0)
+    assert 0.0 < found["large"] < 1.0
