@@ -6,9 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mcetm import UserError, load_policy
+from mcetm import Metadata, Transitions, UserError, load_policy
+from mcetm.agents import BC
+from mcetm.agents.fit import fit_agent
 from mcetm.evaluation.returns import evaluate_policy
 from mcetm.tasks.registry import get_task
+from tests.conftest import random_fields
 from tests.pipeline.runs import write_policy
 
 
@@ -38,3 +41,13 @@ def test_a_return_that_is_not_finite_is_no_result(tmp_path: Path) -> None:
     broken = replace(network, mean=(weight, np.full_like(bias, np.nan)))
     with pytest.raises(UserError, match="a return that is not finite in 'pendulum'"):
         evaluate_policy(get_task("pendulum"), broken, episodes=1)
+
+
+def test_a_policy_keeps_the_names_of_the_log_it_learned_from(tmp_path: Path) -> None:
+    names = Metadata(obs_names=("level", "flow", "p"), action_names=("pump", "valve"))
+    log = Transitions.from_arrays(**random_fields(), metadata=names)
+    policy = fit_agent(BC(width=8, steps=1), log).policies[0]
+    policy.save(tmp_path)
+    about = load_policy(tmp_path).about
+    assert about["obs_names"] == ["level", "flow", "p"]
+    assert about["action_names"] == ["pump", "valve"]

@@ -115,6 +115,8 @@ def test_a_saved_log_loads_as_it_was(
         dropped=3,
         notes=("a note",),
         provenance={"seed": 4},
+        obs_names=("level 1", "Füllstand", "c"),
+        reward_name="cost",
     )
     log = Transitions.from_arrays(
         **random_fields(lengths, action_dim=action_dim),
@@ -169,3 +171,23 @@ def test_a_log_cannot_be_changed_from_outside() -> None:
 def test_selecting_episodes_keeps_their_rows_together(log: Transitions) -> None:
     chosen = log.select_episodes([2, 0])
     np.testing.assert_array_equal(chosen.obs, np.concatenate([log.obs[12:], log.obs[:7]]))
+
+
+NAMES = Metadata(obs_names=("level", "flow", "p"), action_names=("pump", "valve"))
+
+
+def test_names_go_where_the_rows_go(log: Transitions) -> None:
+    named = Transitions.from_arrays(**random_fields(), metadata=NAMES)
+    parts = [named.head(9), *named.split(0.3, seed=0), named.with_metadata(dropped=2), log.join(named)]
+    assert {(part.metadata.obs_names, part.metadata.action_names) for part in parts} == {
+        (NAMES.obs_names, NAMES.action_names)
+    }
+    swapped = named.with_metadata(action_names=("valve", "pump"))
+    with pytest.raises(UserError, match=r"action_names differ, first in column 0 \('pump' and 'valve'\)"):
+        named.join(swapped)
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("a", "b", "a"), ("a", "b", "\x1b[2J"), ("a", "b", "x" * 201)])
+def test_names_that_name_nothing_are_refused(names: tuple[str, ...]) -> None:
+    with pytest.raises(UserError, match="obs_names"):
+        Transitions.from_arrays(**random_fields(), metadata=Metadata(obs_names=names))

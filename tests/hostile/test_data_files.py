@@ -298,12 +298,19 @@ HEADERS: Cases = {
             "dropped": (-1, 1.5, INF, "3", True, None, 10**20, KeyError),
             "notes": ("x", [1], None, {}, KeyError),
             "provenance": ([], None, 3, "x", KeyError),
+            "obs_names": ("abc", [1, 2, 3], ["a", "b", "a"], ["a", "b", "\x1b[2J"], ["", "b", "c"], {}),
+            "action_names": (True, [None, None], ["x" * 201, "y"], [["a"], ["b"]], ["\ud800", "y"]),
+            "reward_name": ("", "a\nb", 3, ["cost"]),
         }.items()
         for value in values
     },
     "bounds of another width": (
         lambda f: with_field(f, "action_low", [-1.0]),
         "has 1 lower and 2 upper bounds",
+    ),
+    "names for other columns": (
+        lambda f: with_field(f, "obs_names", ["a", "b"]),
+        "obs_names: has 2 names, but obs has 3 columns",
     ),
     "bounds upside down": (
         lambda f: with_field(f, "action_low", [2.0, 2.0]),

@@ -199,6 +199,13 @@ POLICIES = {
     "updates": [(-1, "'updates' should be greater"), ([], "'updates' should be a valid integer")],
     "saved": [(5, "'saved' should be a valid string")],
     "algorithm": [({}, "'algorithm' should be a valid string")],
+    "obs_names": [
+        (["a", "b"], "has 2 'obs_names' for 3 numbers"),
+        (["a", "b", "\x1b[2J"], "'obs_names' that are not names of columns"),
+        (["a", "b", "b"], "'obs_names' that are not names of columns"),
+        ("abc", "'obs_names' should be a valid list"),
+    ],
+    "action_names": [([5], "'action_names.0' should be a valid string"), ([""], "not names of columns")],
     "note": [(NAN, "'note' is nan")],
 }
 RESULTS = {

@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from mcetm.data import Transitions, make_card
+from mcetm.data import Metadata, Transitions, make_card
 from mcetm.report.card import histogram, show_card
 from tests.conftest import random_fields
 
@@ -41,3 +41,14 @@ def test_substitutes_say_that_they_are_substitutes(log: Transitions) -> None:
                   "shares": [{"policies": ["uniform"]}, {"policies": ["a", "b", "c"]}]}  # fmt: skip
     text = shown(log.with_metadata(provenance=provenance), width=160)
     assert "collected in Hopper-v4; by uniform, a, b and 1 more; seed 0; substitute for something" in text
+
+
+def test_columns_are_called_what_the_log_calls_them() -> None:
+    fields = random_fields()
+    fields["obs"][:, 1] = 0.5
+    names = Metadata(obs_names=("[level]", "flow", "p"), action_names=("pump", "valve"), reward_name="cost")
+    text = shown(Transitions.from_arrays(**fields, metadata=names))
+    assert "reward       'cost'" in text
+    assert "constant obs columns: flow" in text
+    rows = [line.split()[0] for line in text.splitlines() if line.strip()]
+    assert {"[level]", "flow", "pump", "valve"} <= set(rows)

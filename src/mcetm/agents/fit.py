@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -77,6 +77,8 @@ class Agent:
     """Critics and all, seeds on a leading axis; None where nothing has a value."""
     reward_scale: float = 1.0
     """What the rewards were multiplied by, and so the values."""
+    names: dict[str, Any] = field(default_factory=dict)
+    """What the log calls the numbers of observations and actions; see `Metadata.known_names`."""
     worlds: tuple[World | None, ...] = ()
     """What each seed imagined in at the end: its own where seeds change their models, the shared one else."""
 
@@ -87,7 +89,7 @@ class Agent:
         return [
             Policy(
                 acting(take_members(self.actors, i)),
-                {"algorithm": self.algorithm.label, "seed": seed},
+                {"algorithm": self.algorithm.label, "seed": seed, **self.names},
                 world,
             )
             for i, (seed, world) in enumerate(zip(self.seeds, worlds, strict=True))
@@ -211,7 +213,7 @@ def fit_agent(
             callbacks=callbacks,
             network=network,
         )
-        return Agent(algorithm, actors, seeds, history)
+        return Agent(algorithm, actors, seeds, history, names=train.metadata.known_names)
     cloned = None
     if algorithm.cloning is not None:
         stochastic = replace(algorithm.cloning, sampled=True)
@@ -235,7 +237,16 @@ def fit_agent(
         )
     learner, model = result.state.learner, result.state.model
     worlds = tuple(stage.world_of(take_members(model, i)) for i in range(len(seeds)))
-    return Agent(algorithm, learner.actor, seeds, result.history, learner, stage.reward_scale, worlds)
+    return Agent(
+        algorithm,
+        learner.actor,
+        seeds,
+        result.history,
+        learner,
+        stage.reward_scale,
+        train.metadata.known_names,
+        worlds,
+    )
 
 
 def _check(algorithm: Algorithm, world: World | None) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import ConfigDict, Field, model_validator
 from safetensors.numpy import load, save
 
+from mcetm.data.names import are_names
 from mcetm.documents import Checksum, Count, FileError, Finite, Record, Text, checked, parse, read_bytes
 from mcetm.errors import UserError
 from mcetm.files import write_bytes, write_json
@@ -40,6 +41,9 @@ class _About(Record):
     log_std_range: Annotated[
         list[Annotated[Finite, Field(ge=-100, le=20)]], Field(min_length=2, max_length=2)
     ]
+    obs_names: list[str] | None = None
+    action_names: list[str] | None = None
+    """What the log calls each number of an observation and of an action."""
     task: Text | None = None
     dataset: Text | None = None
     algorithm: Text | None = None
@@ -55,6 +59,13 @@ class _About(Record):
         for low, high in (*zip(self.action_low, self.action_high, strict=True), self.log_std_range):
             if not low < high:
                 raise ValueError(f"has a lower bound {low:g} that is not below its upper one {high:g}")
+        widths = {"obs_names": self.obs_dim, "action_names": len(self.action_low)}
+        for field, width in widths.items():
+            names = getattr(self, field)
+            if not are_names(names):
+                raise ValueError(f"has '{field}' that are not names of columns, each once")
+            if names is not None and len(names) != width:
+                raise ValueError(f"has {len(names)} '{field}' for {width} numbers")
         return self
 
 

@@ -221,10 +221,11 @@ def _warnings(facts: dict[str, Any]) -> tuple[str, ...]:
         warnings.append("action bounds are unknown: the data's own range is taken")
     for field in ("obs", "action"):
         columns: Columns = facts[field]
+        named = lambda i, field=field: metadata.name_of(field, int(i)) or str(i)  # noqa: E731
         if columns.constant:
-            warnings.append(f"constant {field} columns: {_listed(columns.constant)}")
+            warnings.append(f"constant {field} columns: {_listed(map(named, columns.constant))}")
         if columns.duplicates:
-            pairs = _listed([f"{j} repeats {i}" for i, j in columns.duplicates])
+            pairs = _listed([f"{named(j)} repeats {named(i)}" for i, j in columns.duplicates])
             warnings.append(f"duplicate {field} columns: {pairs}")
     if facts["reward"] is not None and facts["reward"].minimum == facts["reward"].maximum:
         warnings.append(f"every reward is {facts['reward'].minimum:g}")

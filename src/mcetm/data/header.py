@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from mcetm.console import one_line
+from mcetm.data.names import are_names, is_name
 from mcetm.data.transitions import Metadata, Transitions
 from mcetm.data.validate import DataError, Fault, ReadOptions, build
 from mcetm.errors import UserError
@@ -52,6 +53,9 @@ def encode(transitions: Transitions) -> str:
             "task": metadata.task,
             "action_low": metadata.action_low,
             "action_high": metadata.action_high,
+            "obs_names": metadata.obs_names,
+            "action_names": metadata.action_names,
+            "reward_name": metadata.reward_name,
             "absent": sorted(metadata.absent),
             "dropped": metadata.dropped,
             "notes": list(metadata.notes),
@@ -75,6 +79,7 @@ def decode(text: Any, source: str) -> Stored:
         found = one_line(repr(header.get("format")))
         message = f"is of format {found}, but this version of mcetm reads format {_FORMAT}"
         raise DataError(source, [Fault("header", message)])
+    header = {**_LATER, **header}
     damaged = [name for name, good in _GOOD.items() if name not in header or not good(header[name])]
     if damaged:
         faults = [Fault("header", f"the stored metadata is damaged: '{name}'") for name in damaged]
@@ -82,6 +87,9 @@ def decode(text: Any, source: str) -> Stored:
     low, high = (
         None if header[key] is None else tuple(map(float, header[key]))
         for key in ("action_low", "action_high")
+    )
+    obs_names, action_names = (
+        None if header[key] is None else tuple(header[key]) for key in ("obs_names", "action_names")
     )
     task, notes = header["task"], tuple(one_line(note, _LONGEST_NOTE) for note in header["notes"])
     if task is not None and task not in task_names():
@@ -93,6 +101,9 @@ def decode(text: Any, source: str) -> Stored:
         task=task,
         action_low=low,
         action_high=high,
+        obs_names=obs_names,
+        action_names=action_names,
+        reward_name=header["reward_name"],
         absent=frozenset(header["absent"]),
         dropped=header["dropped"],
         notes=notes,
@@ -119,11 +130,17 @@ def _are_words(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
+_LATER = {"obs_names": None, "action_names": None, "reward_name": None}
+"""Fields that earlier files do not have, and what they mean then."""
+
 _GOOD: dict[str, Callable[[Any], bool]] = {
     "checksum": lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None,
     "task": lambda value: value is None or isinstance(value, str),
     "action_low": _are_bounds,
     "action_high": _are_bounds,
+    "obs_names": are_names,
+    "action_names": are_names,
+    "reward_name": lambda value: value is None or is_name(value),
     "absent": lambda value: _are_words(value) and set(value) <= _CAN_BE_ABSENT,
     "dropped": _is_count,
     "notes": _are_words,

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -32,6 +33,11 @@ class Metadata:
     action_low: tuple[float, ...] | None = None
     action_high: tuple[float, ...] | None = None
     """Bounds of the action space; None when only the data's own range is known."""
+    obs_names: tuple[str, ...] | None = None
+    action_names: tuple[str, ...] | None = None
+    """What the log's maker calls each number of an observation and of an action; None where nobody said."""
+    reward_name: str | None = None
+    """What the log's maker calls the reward."""
     absent: frozenset[str] = frozenset()
     """Fields the log does not have ('reward', 'action'); their arrays are zeros or of no width."""
     dropped: int = 0
@@ -40,6 +46,17 @@ class Metadata:
     """What a reader had to assume or infer, one sentence each."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """How the data came about (task, policy checksums, seed, versions), when it is recorded."""
+
+    def name_of(self, field: str, column: int) -> str | None:
+        """What one number of `obs`, `next_obs` or `action` is called, where that is known."""
+        names = self.action_names if field == "action" else self.obs_names
+        return None if names is None or column >= len(names) else names[column]
+
+    @property
+    def known_names(self) -> dict[str, Any]:
+        """The names that are known, as JSON holds them: what a policy learned from this log keeps of it."""
+        found = {"obs_names": self.obs_names, "action_names": self.action_names}
+        return {field: list(names) for field, names in found.items() if names is not None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,8 +208,12 @@ class Transitions:
 
     def join(self, other: Transitions) -> Transitions:
         """These episodes and then those of another log of the same kind, without infos."""
+        names = {
+            field: _same(field, getattr(self.metadata, field), getattr(other.metadata, field))
+            for field in ("obs_names", "action_names")
+        }
         arrays = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in FIELDS}
-        return replace(self, infos={}, **arrays)
+        return replace(self, infos={}, metadata=replace(self.metadata, **names), **arrays)
 
     def head(self, rows: int) -> Transitions:
         """The first rows; where that cuts an episode, its last row becomes truncated."""
@@ -254,3 +275,18 @@ class Transitions:
         from mcetm.data.files import read_file
 
         return read_file(Path(path), infos=True, min_transitions=1)
+
+
+def _same(field: str, ours: tuple[str, ...] | None, theirs: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """The names of two logs that are joined; columns that are called otherwise are not the same numbers."""
+    if ours is not None and theirs is not None and ours != theirs:
+        place = next(i for i, pair in enumerate(zip_longest(ours, theirs)) if len(set(pair)) > 1)
+        raise UserError(
+            f"The logs cannot be joined: their {field} differ, first in column {place} "
+            f"({_shown(ours, place)} and {_shown(theirs, place)})."
+        )
+    return ours if theirs is None else theirs
+
+
+def _shown(names: tuple[str, ...], place: int) -> str:
+    return f"'{names[place]}'" if place < len(names) else "none"

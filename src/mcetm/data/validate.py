@@ -9,6 +9,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from mcetm.data.infer import complete
+from mcetm.data.names import MOST_LETTERS, are_names
 from mcetm.data.transitions import Metadata, Transitions
 from mcetm.errors import UserError
 from mcetm.tasks.registry import get_task
@@ -126,6 +127,7 @@ def build(
         faults.extend(_label_faults(arrays["episode"]))
     if "action" in arrays:
         faults.extend(_bound_faults(arrays["action"], metadata))
+    faults.extend(_name_faults(arrays, metadata))
     if rows == 0:
         faults.append(Fault("obs", "has no rows"))
     if faults:
@@ -220,6 +222,19 @@ def _non_numeric_fault(name: str, array: np.ndarray) -> Fault:
     return Fault(name, f"is not numeric ({array.dtype})")
 
 
+def _name_faults(arrays: Mapping[str, np.ndarray], metadata: Metadata) -> list[Fault]:
+    """Names that are no names, or not as many as there are numbers."""
+    faults = []
+    for field, names in (("obs", metadata.obs_names), ("action", metadata.action_names)):
+        if not are_names(names):
+            faults.append(
+                Fault(f"{field}_names", f"need printable names of 1 to {MOST_LETTERS} letters, each once")
+            )
+        elif names is not None and (width := arrays[field].shape[1] if field in arrays else 0) != len(names):
+            faults.append(Fault(f"{field}_names", f"has {len(names)} names, but {field} has {width} columns"))
+    return faults
+
+
 def _more(count: int) -> str:
     return f" (and {count - 1:,} more row{'s' if count > 2 else ''})" if count > 1 else ""
 
@@ -248,8 +263,9 @@ def _bound_faults(action: np.ndarray, metadata: Metadata) -> list[Fault]:
         return []
     rows = np.flatnonzero(outside.any(axis=1))
     column = int(np.flatnonzero(outside[rows[0]])[0])
+    which = f"'{called}'" if (called := metadata.name_of("action", column)) else f"component {column}"
     message = (
-        f"component {column} is {action[rows[0], column]:g}, outside its bounds "
+        f"{which} is {action[rows[0], column]:g}, outside its bounds "
         f"[{metadata.action_low[column]:g}, {metadata.action_high[column]:g}]{_more(len(rows))}"
     )
     return [Fault("action", message, int(rows[0]))]

@@ -209,6 +209,7 @@ def _save(folder: Path, agent: Agent, config: TrainConfig, task: Task | None) ->
             "preset": config.preset,
             "seed": seed,
             "updates": config.algorithm.updates,
+            **agent.names,
             "saved": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
         policy = Policy(numpy_policy(take_members(agent.actors, i)), about)

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mcetm.data.card import Card, Columns, Summary
+from mcetm.data.transitions import Metadata
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _MOST_COLUMNS = 24
@@ -21,7 +22,7 @@ def show_card(card: Card, console: Console) -> None:
     console.print(_facts(card))
     for name, columns in (("obs", card.obs), ("action", card.action)):
         if columns.minimum:
-            console.print(_ranges(name, columns))
+            console.print(_ranges(name, columns, card.metadata))
     if card.warnings:
         lines = Group(*(Text(f"• {warning}", style="yellow") for warning in card.warnings))
         console.print(Panel(lines, title="worth knowing", title_align="left", border_style="yellow"))
@@ -50,7 +51,8 @@ def _facts(card: Card) -> RenderableType:
         mean, spread = (round(value, 1) + 0.0 for value in card.normalized_score)  # no negative zero
         row("  score", f"{mean:.1f} ± {spread:.1f} (0 = random, 100 = expert)")
     if card.reward is not None:
-        row("reward", _summary(card.reward))
+        called = "" if metadata.reward_name is None else f"'{metadata.reward_name}': "
+        row("reward", called + _summary(card.reward))
     row("observation", f"{len(card.obs.minimum)} numbers{_intrinsic(card)}")
     row("action", _action(card))
     row("continuity", _continuity(card))
@@ -129,16 +131,18 @@ def _continuity(card: Card) -> str:
     return f"broken at {continuity.broken:,} of {continuity.checked:,} places inside episodes"
 
 
-def _ranges(name: str, columns: Columns) -> RenderableType:
+def _ranges(name: str, columns: Columns, metadata: Metadata) -> RenderableType:
     table = Table(title=f"{name} columns", title_justify="left", box=None, padding=(0, 1), title_style="bold")
     for heading in ("", "min", "max", "mean", "std", ""):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", overflow="fold")
+    called = lambda i: metadata.name_of(name, i) or str(i)  # noqa: E731
     repeated = {j: i for i, j in columns.duplicates}
     width = len(columns.minimum)
     for i in range(min(width, _MOST_COLUMNS)):
         values = (columns.minimum[i], columns.maximum[i], columns.mean[i], columns.std[i])
-        remark = "constant" if i in columns.constant else f"repeats {repeated[i]}" if i in repeated else ""
-        table.add_row(str(i), *(f"{value:.3g}" for value in values), remark)
+        repeats = f"repeats {called(repeated[i])}" if i in repeated else ""
+        remark = "constant" if i in columns.constant else repeats
+        table.add_row(Text(called(i)), *(f"{value:.3g}" for value in values), remark)
     if width > _MOST_COLUMNS:
         table.add_row("…", *[""] * 4, f"{width - _MOST_COLUMNS} more (--json shows all)")
     return table
