@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mcetm.evaluation.statistics import estimate, interquartile_mean
+from mcetm.evaluation.statistics import bootstrap, interquartile_mean
 from record import record
 
 TRIALS = 2000
@@ -25,7 +25,7 @@ def coverage(datasets: int, seeds: int) -> float:
     truth = interquartile_mean(np.concatenate(draw(200_000)))
     held = 0
     for trial in range(TRIALS):
-        found = estimate(draw(seeds), resamples=500, seed=trial)
+        found = bootstrap(draw(seeds), resamples=500, seed=trial)
         held += found.low is not None and found.high is not None and bool(found.low <= truth <= found.high)
     return held / TRIALS
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -34,6 +35,7 @@ __all__ = [
     "parse",
     "read_bytes",
     "read_json",
+    "read_toml",
     "require_plain",
 ]
 
@@ -107,6 +109,22 @@ def read_bytes(path: Path, *, largest: int | None = None) -> bytes:
 def read_json(path: Path, kind: Any, *, largest: int = _LARGEST) -> Any:
     """The content of a JSON file, as its schema has it."""
     return checked(path, parse(path, read_bytes(path, largest=largest)), kind)
+
+
+def read_toml(path: Path, kind: Any, *, largest: int = _LARGEST) -> Any:
+    """The content of a TOML file, as its schema has it."""
+    content = read_bytes(path, largest=largest)
+    try:
+        found = tomllib.loads(content.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise FileError(path, "it is not UTF-8") from None
+    except RecursionError:
+        raise FileError(path, "it is nested too deeply") from None
+    except ValueError as error:
+        raise FileError(path, f"it is not TOML ({error})") from None
+    if fault := _fault(found):
+        raise FileError(path, fault)
+    return checked(path, found, kind)
 
 
 def parse(path: Path, content: bytes, place: str = "") -> Any:

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mcetm.evaluation.statistics import (
-    estimate,
+    Worlds,
+    bootstrap,
     interquartile_mean,
     mean,
     performance_profile,
@@ -40,14 +41,14 @@ def test_the_interquartile_mean_is_the_mean_of_the_middle_half(scores: list[floa
 
 def test_the_interquartile_mean_pools_datasets_of_different_sizes() -> None:
     strata = [np.array([0.0, 1.0, 2.0]), np.array([3.0, 4.0, 5.0, 6.0, 70.0])]
-    assert estimate(strata).value == pytest.approx((2 + 3 + 4 + 5) / 4)
+    assert bootstrap(strata).value == pytest.approx((2 + 3 + 4 + 5) / 4)
 
 
 @given(STRATA)
 def test_an_interval_lies_within_the_scores_and_is_the_same_for_the_same_seed(
     strata: list[np.ndarray],
 ) -> None:
-    found, again = (estimate(strata, resamples=50, seed=3) for _ in range(2))
+    found, again = (bootstrap(strata, resamples=50, seed=3) for _ in range(2))
     assert found == again
     pooled = np.concatenate(strata)
     assert found.low is not None
@@ -69,19 +70,19 @@ def test_seeds_are_resampled_within_their_dataset_only() -> None:
 
 
 def test_the_difference_between_datasets_is_not_chance() -> None:
-    found = estimate([np.full(3, 0.0), np.full(3, 100.0)], mean)
+    found = bootstrap([np.full(3, 0.0), np.full(3, 100.0)], mean)
     assert (found.value, found.low, found.high) == (50.0, 50.0, 50.0)
 
 
 def test_the_bootstrap_agrees_with_analysis_and_with_scipys() -> None:
     rng = np.random.default_rng(0)
     strata = [rng.normal(5 * i, 1 + i, size=40) for i in range(3)]
-    found = estimate(strata, mean)
+    found = bootstrap(strata, mean)
     # The bootstrap's own standard error of the mean of three equal strata, known in closed form.
     error = np.sqrt(sum(np.var(x) / 40 for x in strata)) / 3
     assert found.low == pytest.approx(found.value - 1.96 * error, abs=0.05 * error)
     assert found.high == pytest.approx(found.value + 1.96 * error, abs=0.05 * error)
-    iqm = estimate(strata)
+    iqm = bootstrap(strata)
     theirs = stats.bootstrap(
         strata,
         lambda *parts, axis=-1: interquartile_mean(np.concatenate(parts, axis=axis)),
@@ -101,7 +102,7 @@ def test_an_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     covered = []
     for trial in range(300):
         strata = [truth + rng.normal(size=20) for truth in truths]
-        found = estimate(strata, mean, resamples=400, seed=trial)
+        found = bootstrap(strata, mean, resamples=400, seed=trial)
         assert found.low is not None
         assert found.high is not None
         covered.append(found.low <= 40.0 <= found.high)
@@ -110,8 +111,8 @@ def test_an_interval_covers_the_truth_about_as_often_as_it_says() -> None:
 
 def test_a_single_seed_anywhere_means_no_interval() -> None:
     one, two = np.array([1.0]), np.array([2.0, 4.0])
-    assert (estimate([one, two]).low, estimate([one, two]).high) == (None, None)
-    assert estimate([two]).low is not None
+    assert (bootstrap([one, two]).low, bootstrap([one, two]).high) == (None, None)
+    assert bootstrap([two]).low is not None
     assert probability_of_improvement([two], [one]).to_dict() == {"value": 1.0, "interval": None}
     assert performance_profile([one], np.array([0.0])).low is None
 
@@ -168,3 +169,34 @@ def test_a_profile_falls_and_its_area_is_the_mean(strata: list[np.ndarray]) -> N
     assert found.low is not None
     assert found.high is not None
     assert np.all(found.low <= found.high)
+
+
+def test_seeds_of_one_world_are_drawn_together() -> None:
+    # Two worlds that differ by 100; their seeds hardly differ.
+    scores = np.array([0.0, 1.0, 100.0, 101.0, 0.5])
+    worlds = Worlds(scores, np.array([7, 7, 9, 9, 7]))
+    drawn = resample([worlds], 2000)
+    assert drawn.shape == (2000, 5)
+    assert set(np.unique(drawn)) == set(scores)
+    # Each resample has both places of two worlds: the same world twice in half of them.
+    same = ((drawn < 50).all(axis=1) | (drawn > 50).all(axis=1)).mean()
+    assert same == pytest.approx(0.5, abs=0.05)
+
+
+def test_few_worlds_say_less_than_many_seeds() -> None:
+    scores = np.array([0.0, 1.0, 100.0, 101.0])
+    alone = bootstrap([scores], mean)
+    shared = bootstrap([Worlds(scores, np.array([0, 0, 1, 1]))], mean)
+    assert shared.value == alone.value == 50.5
+    assert alone.low is not None
+    assert shared.low is not None
+    assert shared.low < alone.low
+    # One world has no spread to show, however many seeds it has.
+    assert bootstrap([Worlds(scores, np.zeros(4))], mean).low is None
+
+
+def test_worlds_of_one_seed_each_are_seeds() -> None:
+    scores = np.array([3.0, 1.0, 2.0, 9.0])
+    of_seeds = resample([scores], 50_000).mean(axis=1)
+    of_worlds = resample([Worlds(scores, np.arange(4))], 50_000).mean(axis=1)
+    assert of_worlds.std() == pytest.approx(of_seeds.std(), rel=0.02)

@@ -17,6 +17,7 @@ PUBLIC = (
     "mcetm.compilation",
     "mcetm.console",
     "mcetm.data",
+    "mcetm.documents",
     "mcetm.dynamics",
     "mcetm.envs",
     "mcetm.evaluation",

@@ -9,5 +9,34 @@ from mcetm.evaluation.detection import (
     risk_coverage,
     spearman,
 )
+from mcetm.evaluation.online import bandit_curve, expected_best
+from mcetm.evaluation.statistics import (
+    Interval,
+    Profile,
+    Worlds,
+    bootstrap,
+    interquartile_mean,
+    mean,
+    performance_profile,
+    probability_of_improvement,
+)
 
-__all__ = ["auroc", "excess_risk", "false_alarms", "pearson", "risk_area", "risk_coverage", "spearman"]
+__all__ = [
+    "Interval",
+    "Profile",
+    "Worlds",
+    "auroc",
+    "bandit_curve",
+    "bootstrap",
+    "excess_risk",
+    "expected_best",
+    "false_alarms",
+    "interquartile_mean",
+    "mean",
+    "pearson",
+    "performance_profile",
+    "probability_of_improvement",
+    "risk_area",
+    "risk_coverage",
+    "spearman",
+]

@@ -11,9 +11,9 @@ import numpy as np
 from mcetm.evaluation.statistics import (
     CONFIDENCE,
     RESAMPLES,
-    Estimate,
+    Interval,
     Profile,
-    estimate,
+    bootstrap,
     mean,
     performance_profile,
     probability_of_improvement,
@@ -60,10 +60,10 @@ class Summary:
     """Mean, spread and interquartile mean of some runs."""
 
     runs: int
-    mean: Estimate
+    mean: Interval
     std: float | None
     """Spread over seeds; None for one seed, and over several datasets, whose levels it would measure."""
-    iqm: Estimate
+    iqm: Interval
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
@@ -89,7 +89,7 @@ class Comparison:
     """Datasets that every algorithm has; aggregates are over these."""
     aggregates: Mapping[str, Summary] | None
     """None where there is nothing common, or returns of several datasets cannot be averaged."""
-    improvements: Mapping[tuple[str, str], Estimate]
+    improvements: Mapping[tuple[str, str], Interval]
     """Probability that the first beats the second; both orders of every pair."""
     profiles: Mapping[str, Profile] | None
     notes: tuple[str, ...]
@@ -163,7 +163,7 @@ def compare(
     common = tuple(d.name for d in datasets if all((name, d.name) in cells for name in algorithms))
     by_algorithm = {name: [strata[name, dataset] for dataset in common] for name in algorithms}
     averaged = bool(common) and (measure == "score" or len(common) == 1)
-    improvements: dict[tuple[str, str], Estimate] = {}
+    improvements: dict[tuple[str, str], Interval] = {}
     for i, first in enumerate(algorithms if common else ()):
         for second in algorithms[i + 1 :]:
             found = probability_of_improvement(by_algorithm[first], by_algorithm[second])
@@ -193,9 +193,9 @@ def _summary(strata: list[np.ndarray]) -> Summary:
     one = strata[0] if len(strata) == 1 else None
     return Summary(
         runs=sum(len(scores) for scores in strata),
-        mean=estimate(strata, mean),
+        mean=bootstrap(strata, mean),
         std=float(np.std(one, ddof=1)) if one is not None and len(one) > 1 else None,
-        iqm=estimate(strata),
+        iqm=bootstrap(strata),
     )
 
 
@@ -207,10 +207,10 @@ def _profiles(by_algorithm: dict[str, list[np.ndarray]]) -> dict[str, Profile]:
     return {name: performance_profile(strata, thresholds) for name, strata in by_algorithm.items()}
 
 
-def _opposite(found: Estimate) -> Estimate:
+def _opposite(found: Interval) -> Interval:
     if found.low is None or found.high is None:
-        return Estimate(1 - found.value)
-    return Estimate(1 - found.value, 1 - found.high, 1 - found.low)
+        return Interval(1 - found.value)
+    return Interval(1 - found.value, 1 - found.high, 1 - found.low)
 
 
 def _notes(

@@ -31,6 +31,10 @@ _PARTIAL = re.compile(r"\..+\.[A-Za-z0-9-]+\.\d+\.[0-9a-f]{8}\.partial", re.DOTA
 """What `atomic_write` calls a file that is being written."""
 
 
+class BusyError(UserError):
+    """Another process trains in this folder at the moment."""
+
+
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Have a folder for oneself; it is made where there is none, and goes again if it is empty at the end.
@@ -76,7 +80,7 @@ def _lock(folder: Path, place: Path, flags: int, held: contextlib.ExitStack) -> 
         _lock_descriptor(descriptor)
     except OSError as error:
         if error.errno in _TAKEN:
-            raise UserError(
+            raise BusyError(
                 f"Another process is training in {folder}; wait for it, or stop it first."
             ) from None
         return False

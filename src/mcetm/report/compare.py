@@ -15,7 +15,7 @@ import numpy as np
 
 from mcetm.console import one_line, printable
 from mcetm.evaluation.comparison import Comparison, Dataset, Summary
-from mcetm.evaluation.statistics import Estimate
+from mcetm.evaluation.statistics import Interval
 from mcetm.report.figures import STYLES, figure
 
 if TYPE_CHECKING:
@@ -147,8 +147,8 @@ def _main_grid(comparison: Comparison) -> Grid:
         sure = " [95 %]" if any(summary.iqm.low is not None for summary in found) else ""
         words += _extent(comparison)
         below += [
-            (f"mean{sure}", "", *(_estimate(summary.mean, number) for summary in found)),
-            (f"interquartile mean{sure}", "", *(_estimate(summary.iqm, number) for summary in found)),
+            (f"mean{sure}", "", *(_with_interval(summary.mean, number) for summary in found)),
+            (f"interquartile mean{sure}", "", *(_with_interval(summary.iqm, number) for summary in found)),
             ("runs", "", *(str(summary.runs) for summary in found)),
         ]
     trained = (_updates(comparison.updates_of(name)) for name in comparison.algorithms)
@@ -194,7 +194,7 @@ def _cell(summary: Summary | None, number: _Number) -> str:
     return number(summary.mean.value) + ("" if summary.std is None else f" ± {number(summary.std)}")
 
 
-def _estimate(found: Estimate, number: _Number) -> str:
+def _with_interval(found: Interval, number: _Number) -> str:
     interval = "" if found.low is None else f" [{number(found.low)}, {number(found.high)}]"
     return number(found.value) + interval
 
