@@ -64,6 +64,7 @@ class Train:
         """Train, save, print."""
         from mcetm.compilation import keep_programs
         from mcetm.console import output
+        from mcetm.data.card import make_card
         from mcetm.errors import UserError
         from mcetm.pipeline.config import read_config
         from mcetm.pipeline.train import read_log, results_of, train_run
@@ -93,6 +94,8 @@ class Train:
             f"{config.dataset}: {len(log):,} transitions in {log.num_episodes:,} episodes, "
             f"obs {log.obs_dim}, action {log.action_dim}, mean return {log.episode_returns.mean():,.1f}"
         )
+        for warning in make_card(log).warnings:
+            say(f"  • {warning}")
         try:
             run = train_run(config, folder, log)
         except KeyboardInterrupt:

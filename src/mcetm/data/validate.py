@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
+from mcetm.data.faults import DataError, Fault
 from mcetm.data.infer import complete
 from mcetm.data.names import MOST_LETTERS, are_names
 from mcetm.data.transitions import Metadata, Transitions
@@ -35,32 +36,6 @@ class ReadOptions(TypedDict, total=False):
     """Refuse fewer usable rows than this."""
 
 
-@dataclass(frozen=True)
-class Fault:
-    """One thing that makes data unusable: which field, which row, what is wrong."""
-
-    field: str
-    message: str
-    row: int | None = None
-
-    def __str__(self) -> str:
-        place = self.field if self.row is None else f"{self.field}, row {self.row}"
-        return f"{place}: {self.message}"
-
-
-class DataError(UserError):
-    """Unusable data, with every fault that was found."""
-
-    def __init__(self, source: str, faults: list[Fault]) -> None:
-        self.source, self.faults = source, tuple(faults)
-        lead = f"{source} cannot be used: "
-        if len(faults) == 1:
-            super().__init__(f"{lead}{faults[0]}.")
-        else:
-            listed = "".join(f"\n  {fault}" for fault in faults)
-            super().__init__(f"{lead}{len(faults)} faults.{listed}")
-
-
 def build(
     fields: Mapping[str, Any],
     metadata: Metadata,
@@ -76,8 +51,9 @@ def build(
     missing is treated as follows, each recorded in the metadata:
 
     - no action: actions of no width; no reward: zeros, and `absent` says so;
-    - no next_obs: the following row's obs, inside an episode; rows at an episode's end have no
-      known successor and are dropped;
+    - no next_obs, or not-a-number throughout: the following row's obs, inside an episode. At an
+      episode's end it is unknown: a terminated row is kept, as nothing that follows counts; a
+      truncated one is dropped;
     - no truncated: episodes are cut where `episode` changes, where next_obs does not continue
       in the following row, or else every `time_limit` rows; `ends_are_marked` says that no end is
       missing, whatever the rows look like.
@@ -198,6 +174,8 @@ def _singles(name: str, array: np.ndarray, faults: list[Fault]) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is named below
         single = array.astype(np.float32, copy=False)
     finite = np.isfinite(single)
+    if name == "next_obs":  # a row without any number says that it is unknown, which only an end may be
+        finite |= np.isnan(single).all(axis=1, keepdims=True)
     if not finite.all():
         rows = np.flatnonzero(~finite.reshape(len(finite), -1).all(axis=1))
         column = int(np.argmin(finite[rows[0]])) if array.ndim == 2 else None

@@ -17,6 +17,7 @@ import numpy as np
 
 from mcetm.agents.fit import Agent, fit_agent, mean_returns
 from mcetm.agents.policy import Policy, numpy_policy
+from mcetm.data.card import make_card
 from mcetm.data.transitions import Transitions
 from mcetm.envs import load_dataset
 from mcetm.errors import UserError
@@ -163,6 +164,7 @@ def run_training(folder: Path, config: TrainConfig, log: Transitions | None = No
             thresholds=None if models is None else models.deltas,
             config=plain_of(config),
             environment=environment,
+            log=make_card(log),
         )
     return run
 

@@ -41,8 +41,7 @@ def _facts(card: Card) -> RenderableType:
     row("task", metadata.task or "unknown")
     if metadata.provenance:
         row("origin", _origin(metadata.provenance))
-    dropped = f" ({metadata.dropped:,} dropped: next observation unknown)" if metadata.dropped else ""
-    row("transitions", f"{card.transitions:,}{dropped}")
+    row("transitions", transitions_of(card))
     row("episodes", f"{card.episodes:,}, {card.terminations:,} terminated and {card.truncations:,} truncated")
     row("  length", _summary(card.lengths))
     if card.returns is not None:
@@ -58,6 +57,13 @@ def _facts(card: Card) -> RenderableType:
     row("continuity", _continuity(card))
     row("checksum", card.checksum[:16])
     return Panel(table, title="dataset card", title_align="left")
+
+
+def transitions_of(card: Card) -> str:
+    """How many there are, and what became of rows that do not say what came after."""
+    kept = f", {card.without_next:,} of them without a next observation" if card.without_next else ""
+    lost = f" ({card.metadata.dropped:,} dropped)" if card.metadata.dropped else ""
+    return f"{card.transitions:,}{kept}{lost}"
 
 
 def _origin(provenance: Mapping[str, Any]) -> str:
