@@ -144,7 +144,9 @@ def test_empty_successors_are_unknown_at_ends_and_a_fault_inside_episodes(tmp_pa
 def test_nothing_but_ends_can_be_learned_from_but_not_by_a_model() -> None:
     """One decision an episode: its reward is all there is."""
     rng = np.random.default_rng(0)
-    log = Transitions.from_arrays(rng.normal(size=(20, 2)), rng.normal(size=(20, 1)), np.ones(20), None, np.ones(20))
+    log = Transitions.from_arrays(
+        rng.normal(size=(20, 2)), rng.normal(size=(20, 1)), np.ones(20), None, np.ones(20)
+    )
     assert len(log) == log.num_episodes == 20
     assert make_card(log).without_next == 20
     with pytest.raises(UserError, match="no row whose next observation is known"):

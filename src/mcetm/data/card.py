@@ -43,7 +43,7 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnRanges:
     """Ranges of a field's columns, and those that carry no information of their own."""
 
     minimum: tuple[float, ...]
@@ -54,7 +54,7 @@ class Columns:
     duplicates: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, rows: np.ndarray) -> Columns:
+    def of(cls, rows: np.ndarray) -> ColumnRanges:
         """Describe the columns of a field."""
         low, high = rows.min(axis=0), rows.max(axis=0)
         mean, std = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
@@ -119,8 +119,8 @@ class Card:
     """None for a log without rewards."""
     normalized_score: tuple[float, float] | None
     """Mean and spread of the episodes' returns on the task's scale."""
-    obs: Columns
-    action: Columns
+    obs: ColumnRanges
+    action: ColumnRanges
     saturated: float | None
     """Share of action components at a bound; None where the bounds are unknown."""
     bounds_known: bool
@@ -167,8 +167,8 @@ def make_card(transitions: Transitions) -> Card:
         "lengths": Summary.of(transitions.episode_lengths),
         "returns": Summary.of(returns) if has_reward else None,
         "normalized_score": score,
-        "obs": Columns.of(transitions.obs),
-        "action": Columns.of(transitions.action),
+        "obs": ColumnRanges.of(transitions.obs),
+        "action": ColumnRanges.of(transitions.action),
         "saturated": _saturated_share(transitions),
         "bounds_known": metadata.action_low is not None,
         "reward": Summary.of(transitions.reward) if has_reward else None,
@@ -229,7 +229,7 @@ def _warnings(facts: dict[str, Any]) -> tuple[str, ...]:
     elif not facts["bounds_known"]:
         warnings.append("action bounds are unknown: the data's own range is taken")
     for field in ("obs", "action"):
-        columns: Columns = facts[field]
+        columns: ColumnRanges = facts[field]
         named = lambda i, field=field: metadata.name_of(field, int(i)) or str(i)  # noqa: E731
         if columns.constant:
             warnings.append(f"constant {field} columns: {_listed(map(named, columns.constant))}")

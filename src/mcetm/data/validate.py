@@ -8,6 +8,7 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
+from mcetm.data.columns import Columns, columns_of
 from mcetm.data.faults import DataError, Fault
 from mcetm.data.infer import complete
 from mcetm.data.names import MOST_LETTERS, are_names
@@ -34,6 +35,8 @@ class ReadOptions(TypedDict, total=False):
     """Steps after which episodes were cut, for logs that do not say where."""
     min_transitions: int | None
     """Refuse fewer usable rows than this."""
+    columns: Columns | Mapping[str, Any] | None
+    """Which columns of a table are what (`mcetm.Columns`); of other logs, their action bounds."""
 
 
 def build(
@@ -63,6 +66,7 @@ def build(
     faults: list[Fault] = []
     if (limit := options.get("time_limit")) is not None and limit < 1:
         raise UserError(f"The time limit must be at least 1 step, not {limit}.")
+    metadata = _with_bounds(fields, metadata, options.get("columns"))
     task_name = options.get("task") or metadata.task
     task = None if task_name is None else get_task(task_name)
     if task is not None:
@@ -118,6 +122,22 @@ def build(
             [Fault("obs", f"only {len(transitions)} usable transitions, and at least {minimum} are needed")],
         )
     return transitions
+
+
+def _with_bounds(
+    fields: Mapping[str, Any], metadata: Metadata, given: Columns | Mapping[str, Any] | None
+) -> Metadata:
+    """The metadata with action bounds that were given; only tables have columns that can be named."""
+    columns = columns_of(given)
+    if columns is None:
+        return metadata
+    if columns.names_columns:
+        raise UserError(
+            f"{metadata.source} is no table with named columns, so only action bounds can be given for it."
+        )
+    shape = np.shape(fields.get("action"))
+    bounds = columns.bounds(shape[1] if len(shape) > 1 else 1)
+    return metadata if bounds is None else replace(metadata, action_low=bounds[0], action_high=bounds[1])
 
 
 def _label_array(value: Any) -> np.ndarray:

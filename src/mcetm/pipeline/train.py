@@ -111,7 +111,7 @@ def read_log(config: TrainConfig, *, infos: bool = False, file: Path | str = "co
     """The dataset of a run, which must have actions and rewards; `file` is where its settings come from."""
     if config.task is not None:
         task_in_file(config.task, file)
-    log = load_dataset(config.dataset, task=config.task, infos=infos)
+    log = load_dataset(config.dataset, task=config.task, infos=infos, columns=config.columns)
     log.require("reward", "action")
     return log
 

@@ -10,7 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from mcetm.data.card import Card, Columns, Summary
+from mcetm.data.card import Card, ColumnRanges, Summary
 from mcetm.data.transitions import Metadata
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -137,7 +137,7 @@ def _continuity(card: Card) -> str:
     return f"broken at {continuity.broken:,} of {continuity.checked:,} places inside episodes"
 
 
-def _ranges(name: str, columns: Columns, metadata: Metadata) -> RenderableType:
+def _ranges(name: str, columns: ColumnRanges, metadata: Metadata) -> RenderableType:
     table = Table(title=f"{name} columns", title_justify="left", box=None, padding=(0, 1), title_style="bold")
     for heading in ("", "min", "max", "mean", "std", ""):
         table.add_column(heading, justify="right", overflow="fold")
