@@ -129,7 +129,7 @@ def test_a_terminated_row_without_a_successor_is_kept_and_a_cut_one_dropped_and_
 def test_empty_successors_are_unknown_at_ends_and_a_fault_inside_episodes(tmp_path: Path) -> None:
     fields = random_fields((7, 5, 9))
     ends = fields["terminated"] | fields["truncated"]
-    holes = fields | {"next_obs": np.where(ends[:, None], np.nan, fields["next_obs"])}
+    holes: dict[str, Any] = fields | {"next_obs": np.where(ends[:, None], np.nan, fields["next_obs"])}
     log = Transitions.from_arrays(**holes)
     assert_same(log, Transitions.from_arrays(**(fields | {"next_obs": None})))
     for name in ("log.npz", "log.hdf5"):

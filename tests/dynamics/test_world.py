@@ -32,7 +32,7 @@ def log(*, ends: bool) -> Transitions:
 def around(task: Task | None, termination: Literal["auto", "learned", "none"], *, ends: bool = True) -> World:
     train, holdout = log(ends=ends).split(0.2)
     config = WorldSettings(
-        reward=HEAD, termination=termination, calibration=CalibrationSettings(quantile=0.9)
+        reward=HEAD, termination=termination, calibration=CalibrationSettings(quantile=0.9), pairs=None
     )
     return World.of(TOY, train, holdout=holdout, config=config, task=task)
 
@@ -70,7 +70,7 @@ def test_a_log_with_terminations_always_has_a_rule_or_is_refused(capsys: pytest.
     with pytest.raises(UserError, match=r"The log has \d+ terminations, and with world.termination=none"):
         around(HALFWAY, "none")
     train, holdout = log(ends=False), log(ends=True)
-    config = WorldSettings(reward=HEAD, calibration=CalibrationSettings(quantile=0.9))
+    config = WorldSettings(reward=HEAD, calibration=CalibrationSettings(quantile=0.9), pairs=None)
     with pytest.raises(UserError, match=r"All \d+ terminations of the log are in held-out episodes"):
         World.of(TOY, train, holdout=holdout, config=config)
 

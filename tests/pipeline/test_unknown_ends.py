@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-import pytest
 
-from mcetm import CQL, SAC, Transitions, fit
-from mcetm.cli import main
-from mcetm.pipeline.train import train_run
-from tests.pipeline.runs import small_config
+from mcetm import CQL, SAC, GaussianEnsemble, Transitions, World, WorldSettings, fit
+from mcetm.dynamics import HeadSettings, LearnedTermination
 
 
 def write_log(path: Path, *, episodes: int = 20, rows: int = 12) -> None:
@@ -25,21 +24,21 @@ def write_log(path: Path, *, episodes: int = 20, rows: int = 12) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
-def test_a_run_goes_through_with_all_ends_and_their_rewards(tmp_path: Path) -> None:
+def test_a_world_is_learned_from_all_ends_and_their_rewards(tmp_path: Path) -> None:
     write_log(tmp_path / "log.csv")
-    config = small_config(str(tmp_path / "log.csv"), "world.pairs=null", algo="mopo", seeds=1)
     log = Transitions.load(tmp_path / "log.csv")
     assert log.terminated.sum() == 10
     assert log.reward[log.terminated].tolist() == [-20.0] * 10
     assert log.metadata.dropped == 10
-    run = train_run(config, tmp_path / "run", log)
-    for line in run.outcomes[-1].history:
-        assert all(np.isfinite(np.asarray(value, float)).all() for value in line.values())
-    page = (tmp_path / "run" / "report.html").read_text()
-    assert "10 terminated rows do not say what came after" in page
-    assert "10 rows at which the log was cut were dropped" in page
-    assert run.models is not None
-    assert run.models.world.termination is not None
+    train, holdout = log.split(0.2, seed=0)
+    settings = GaussianEnsemble(members=2, elites=2, width=8, depth=1, batch_size=16, steps=20)
+    model = fit(settings, train, holdout=holdout)
+    head = HeadSettings(width=8, depth=1, batch_size=16, steps=20)
+    world = World.of(model, train, holdout=holdout, config=WorldSettings(reward=head, pairs=None))
+    assert isinstance(world.termination, LearnedTermination)
+    step = world.imagine(jnp.zeros(2), jnp.zeros(1), key=jax.random.key(0))
+    assert np.isfinite(step.next_obs).all()
+    assert np.isfinite(step.reward)
 
 
 def test_a_penalty_at_next_states_needs_none_at_an_end(tmp_path: Path) -> None:
@@ -48,14 +47,3 @@ def test_a_penalty_at_next_states_needs_none_at_an_end(tmp_path: Path) -> None:
     learner = SAC(width=8, depth=1, batch_size=16, steps=20)
     agent = fit(CQL(learner=learner), Transitions.load(tmp_path / "log.csv"))
     assert np.isfinite(agent.policies[0](np.zeros(2))).all()
-
-
-def test_the_output_of_train_says_what_became_of_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_log(tmp_path / "log.csv")
-    arguments = ["--dataset", str(tmp_path / "log.csv"), "--algo", "bc", "--steps", "10", "--seeds", "1"]
-    assert main(["train", *arguments, "--out", str(tmp_path / "run")]) == 0
-    said = capsys.readouterr().out
-    assert "10 terminated rows do not say what came after" in said
-    assert "10 rows at which the log was cut were dropped" in said

@@ -79,17 +79,20 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def numbers(name: str, values: np.ndarray, faults: list[Fault]) -> np.ndarray | None:
-    """A data frame's column as numbers, or None with the fault noted."""
+def numbers(name: str, values: np.ndarray, faults: list[Fault], *, empty: bool) -> np.ndarray | None:
+    """A data frame's column as numbers, or None with the fault noted; only some may be `empty`."""
     if values.dtype.kind in "biuf":
         return values
     if values.dtype.kind == "O":
-        known = [value is None or _is_missing(value) for value in values]
+        gone = [_is_missing(value) for value in values]
         for row, value in enumerate(values):
-            if not known[row] and not isinstance(value, int | float | np.number | np.bool_):
+            if gone[row] and not empty:
+                faults.append(Fault(name, "is empty", row))
+                return None
+            if not gone[row] and not isinstance(value, int | float | np.number | np.bool_):
                 faults.append(Fault(name, no_number(value, list(values)), row))
                 return None
-        return np.array([np.nan if gone else float(v) for v, gone in zip(values, known, strict=True)])
+        return np.array([np.nan if no else float(v) for v, no in zip(values, gone, strict=True)])
     if len(values) and values.dtype.kind in "UMm":
         faults.append(Fault(name, no_number(values[0], list(values)), 0))
         return None
@@ -99,4 +102,6 @@ def numbers(name: str, values: np.ndarray, faults: list[Fault]) -> np.ndarray | 
 
 def _is_missing(value: Any) -> bool:
     """None, NaN, and pandas' own sign for nothing, of which nothing can be said to be equal to itself."""
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and bool(np.isnan(value))

@@ -36,7 +36,7 @@ _HINTS: tuple[tuple[str, str], ...] = (
     ("reward", r"rewards?|score|profit|-?(costs?|loss|penalty)"),
 )
 _ACTIONS = re.compile(
-    r"(^|_|\b)(actions?|act|u|a|ctrl|control|cmd|command(ed)?|set_?point|sp|input|pump|valve|actuator|heater|motor"
+    r"(^|_|\b)(actions?|act|u|a|ctrl|control|cmd|command(ed)?|pump|valve|actuator|heater|motor"
     r"|torque|voltage|throttle|steer(ing)?|brake|damper|fan|dose|dosing|stroke|duty)(_?\d+)?($|_|\b)"
 )  # fmt: skip
 _NEXT = (re.compile(r"^next_(.+)$"), re.compile(r"^(.+)_next$"))
@@ -80,10 +80,9 @@ def describe(path: Path) -> Proposal:
 
 def write_description(path: Path, *, replace: bool = False) -> tuple[Path, Proposal]:
     """Write the proposal beside the table."""
-    place = file_beside(path)
+    place, found = file_beside(path), describe(path)
     if path_kind(place) != "nothing" and not replace:
         raise UserError(f"{place} exists already; --force replaces it.")
-    found = describe(path)
     write_text(place, found.toml(path.name))
     return place, found
 

@@ -154,7 +154,7 @@ def _loaded(path: Path, dialect: Dialect, plan: Plan) -> dict[int, np.ndarray] |
 def _loadtxt(path: Path, dialect: Dialect, columns: Sequence[int], **options: Any) -> np.ndarray:
     """NumPy's parser below the header; cells may be quoted, and nothing in them starts a comment."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*input contained no data.*")
+        warnings.filterwarnings("ignore", message="(?is).*input.*contained no data.*")
         table = np.loadtxt(
             path,
             delimiter=dialect.delimiter,
@@ -226,7 +226,8 @@ def _from_columns(
 ) -> Transitions:
     """Gather columns into fields as planned, in the order of time."""
     faults: list[Fault] = []
-    ready = {i: read.numbers(one_line(names[i]), column(i), faults) for i in plan.numbers}
+    may = plan.may_be_empty
+    ready = {i: read.numbers(one_line(names[i]), column(i), faults, empty=i in may) for i in plan.numbers}
     if faults:
         raise DataError(source, faults)
     arrays = {i: values for i, values in ready.items() if values is not None}
@@ -260,11 +261,12 @@ def _in_time(
     """The fields in the order of time, and what was found about it."""
     name = one_line(name)
     try:
-        times = seconds_of(name, column(plan.texts["time"]))
+        values = column(plan.texts["time"])
+        times, unit = seconds_of(name, values)
         ends = np.zeros(len(times), bool)
         for flag in ("terminated", "truncated"):
             ends |= np.asarray(fields.get(flag, ends)) == 1
-        found = arrange(name, times, labels, ends, plan.split_gaps)
+        found = arrange(name, times, labels, ends, plan.split_gaps, unit)
     except TimeError as refused:
         raise DataError(source, [refused.fault]) from None
     if found.order is None:

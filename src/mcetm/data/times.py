@@ -39,22 +39,6 @@ class Arranged:
     notes: tuple[str, ...]
 
 
-def seconds_of(name: str, values: np.ndarray) -> np.ndarray:
-    """Times as numbers: seconds for dates and clocks, numbers as they are."""
-    kind = values.dtype.kind
-    if kind in "biuf":
-        found = values.astype(np.float64)
-    elif kind in "Mm":
-        found = values.astype("datetime64[us]" if kind == "M" else "timedelta64[us]").astype(np.int64) / 1e6
-        found[np.isnat(values)] = np.nan
-    else:
-        found = _parsed(name, [_text(value) for value in values])
-    bad = np.flatnonzero(~np.isfinite(found))
-    if bad.size:
-        raise TimeError(Fault(name, f"has no time, {str(values[bad[0]])[:40]!r}", int(bad[0])))
-    return found
-
-
 class TimeError(Exception):
     """A fault on its way to whoever reads the table."""
 
@@ -62,12 +46,32 @@ class TimeError(Exception):
         self.fault = fault
 
 
+def seconds_of(name: str, values: np.ndarray) -> tuple[np.ndarray, str]:
+    """Times as numbers, and their unit: seconds for dates and clocks, numbers as they are."""
+    kind, unit = values.dtype.kind, " s"
+    if kind in "biuf":
+        found, unit = values.astype(np.float64), ""
+    elif kind in "Mm":
+        found = values.astype("datetime64[us]" if kind == "M" else "timedelta64[us]").astype(np.int64) / 1e6
+        found[np.isnat(values)] = np.nan
+    else:
+        texts = [_text(value) for value in values]
+        try:
+            found, unit = np.array(_as_numbers(texts), np.float64), ""
+        except ValueError:
+            found = _parsed(name, texts)
+    bad = np.flatnonzero(~np.isfinite(found))
+    if bad.size:
+        raise TimeError(Fault(name, f"has no time, {str(values[bad[0]])[:40]!r}", int(bad[0])))
+    return found, unit
+
+
 def _text(value: Any) -> str:
     return value.isoformat() if hasattr(value, "isoformat") else str(value).strip()
 
 
 def _parsed(name: str, texts: Sequence[str]) -> np.ndarray:
-    for read in (_as_numbers, _as_iso, *(_by(clock) for clock in _CLOCKS)):
+    for read in (_as_iso, *(_by(clock) for clock in _CLOCKS)):
         try:
             return np.array(read(texts), np.float64)
         except (ValueError, OverflowError):
@@ -125,6 +129,7 @@ def arrange(
     labels: np.ndarray | None,
     ends: np.ndarray,
     split_gaps: float | None,
+    unit: str = "",
 ) -> Arranged:
     """Put rows in order within their episodes, and tell what is missing between them.
 
@@ -162,7 +167,7 @@ def arrange(
     if not (inside & (steps > 0.0)).any():
         return Arranged(_or_none(order), labels, tuple(notes))
     usual = float(np.median(steps[inside & (steps > 0.0)]))
-    words = f"'{name}': one row every {usual:,.6g}"
+    words = f"'{name}': one row every {usual:,.6g}{unit}"
     if still := int((inside & (steps == 0.0)).sum()):
         words += f"; {still:,} rows have the time of the row before"
     notes.append(words)

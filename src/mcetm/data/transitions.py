@@ -184,7 +184,7 @@ class Transitions:
     @functools.cached_property
     def next_known(self) -> Bool[np.ndarray, " rows"]:
         """Rows whose next observation is known; a log may leave it out where the task ended."""
-        return np.isfinite(self.next_obs).all(axis=1)
+        return np.asarray(np.isfinite(self.next_obs).all(axis=1))
 
     @functools.cached_property
     def with_next(self) -> Transitions:

@@ -83,7 +83,7 @@ def build(
 
     arrays: dict[str, np.ndarray] = {}
     for name, value in present.items():
-        array = _label_array(value) if name == "episode" else _numeric_array(name, value, faults)
+        array = _label_array(value) if name == "episode" else _numeric_array(name, value, metadata, faults)
         if array is not None:
             arrays[name] = array
 
@@ -135,7 +135,8 @@ def _with_bounds(
         raise UserError(
             f"{metadata.source} is no table with named columns, so only action bounds can be given for it."
         )
-    shape = np.shape(fields.get("action"))
+    action = fields.get("action")
+    shape = () if action is None else np.shape(action)
     bounds = columns.bounds(shape[1] if len(shape) > 1 else 1)
     return metadata if bounds is None else replace(metadata, action_low=bounds[0], action_high=bounds[1])
 
@@ -149,7 +150,7 @@ def _label_array(value: Any) -> np.ndarray:
     return np.array([_NO_LABEL if x is None or x != x else str(x) for x in labels], str)
 
 
-def _numeric_array(name: str, value: Any, faults: list[Fault]) -> np.ndarray | None:
+def _numeric_array(name: str, value: Any, metadata: Metadata, faults: list[Fault]) -> np.ndarray | None:
     """The field as float32 (or bool for flags) of the right rank, or None with the faults noted."""
     if np.ma.is_masked(value):
         row = int(np.argwhere(np.ma.getmaskarray(value))[0][0])
@@ -175,7 +176,7 @@ def _numeric_array(name: str, value: Any, faults: list[Fault]) -> np.ndarray | N
     if wanted == 2 and name != "action" and array.shape[1] == 0:
         faults.append(Fault(name, "has no columns"))
         return None
-    return _flags(name, array, faults) if name in _FLAGS else _singles(name, array, faults)
+    return _flags(name, array, faults) if name in _FLAGS else _singles(name, array, metadata, faults)
 
 
 def _flags(name: str, array: np.ndarray, faults: list[Fault]) -> np.ndarray | None:
@@ -189,7 +190,7 @@ def _flags(name: str, array: np.ndarray, faults: list[Fault]) -> np.ndarray | No
     return array.astype(bool)
 
 
-def _singles(name: str, array: np.ndarray, faults: list[Fault]) -> np.ndarray:
+def _singles(name: str, array: np.ndarray, metadata: Metadata, faults: list[Fault]) -> np.ndarray:
     """Finite numbers in single precision."""
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is named below
         single = array.astype(np.float32, copy=False)
@@ -204,7 +205,8 @@ def _singles(name: str, array: np.ndarray, faults: list[Fault]) -> np.ndarray:
             what = "is NaN"
         else:
             what = "is infinite" if np.isinf(first) else f"is too large, {first:g}"
-        which = "" if column is None else f"component {column} "
+        called = None if column is None else metadata.name_of(name, column)
+        which = "" if column is None else f"'{called}' " if called else f"component {column} "
         also = f" (and {len(rows) - 1:,} more rows are not finite)" if len(rows) > 1 else ""
         faults.append(Fault(name, f"{which}{what}{also}", int(rows[0])))
     return single
