@@ -119,17 +119,23 @@ class _Lane:
 
 
 def make_env(env_id: str, env_kwargs: Mapping[str, Any]) -> Any:
-    """The environment, without Gymnasium's checks and without its advice to move on to v5 physics."""
+    """The environment, without Gymnasium's checks and without its advice to move on to v5 physics.
+
+    Observations and actions with parts are one vector each, laid out as in logs (`data/layout.py`).
+    """
     import gymnasium
 
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*out of date.*", category=DeprecationWarning)
             _keep_mujoco_quiet(gymnasium.registry.get(env_id))
-            return gymnasium.make(env_id, disable_env_checker=True, **env_kwargs)
+            env = gymnasium.make(env_id, disable_env_checker=True, **env_kwargs)
     except Exception as error:  # Gymnasium's own, or whatever somebody's environment raises
         reason = " ".join(str(error).split()).rstrip(".")
         raise UserError(f"The environment {env_id} cannot be made: {reason}.") from None
+    from mcetm.envs.flat import FlatEnv, is_flat
+
+    return env if is_flat(env.observation_space) and is_flat(env.action_space) else FlatEnv(env, env_id)
 
 
 def _keep_mujoco_quiet(spec: Any) -> None:
