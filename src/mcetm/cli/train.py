@@ -12,6 +12,7 @@ from mcetm.cli.columns import ColumnOptions
 from mcetm.console import say
 
 if TYPE_CHECKING:
+    from mcetm.data.columns import Columns
     from mcetm.pipeline.config import TrainConfig
 
 Name = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
@@ -128,10 +129,19 @@ class Train:
             if given and option.name not in ("resume", "task", "model", "steps"):
                 raise UserError(f"--{option.name} cannot go with --resume: the run's own settings hold.")
 
+    def _described(self) -> Columns | None:
+        """What a file beside the dataset says of its columns."""
+        from mcetm.data.columns import file_beside
+        from mcetm.envs import described_columns
+
+        columns = described_columns(self.dataset)
+        if columns is not None:
+            say(f"columns are as {file_beside(Path(self.dataset))} says")
+        return columns
+
     def _config(self) -> TrainConfig:
         from dataclasses import replace
 
-        from mcetm.envs import described_columns
         from mcetm.errors import UserError
         from mcetm.pipeline.config import changed, with_steps
         from mcetm.pipeline.models import check_models, earlier_models
@@ -152,7 +162,7 @@ class Train:
         )
         if self.models is not None:
             config = replace(config, models_from=str(self.models.resolve()))
-        columns = self.columns.settings() or described_columns(self.dataset)
+        columns = self.columns.settings(self.dataset) or self._described()
         if columns is not None:
             config = replace(config, columns=columns)
         if self.steps is not None:
