@@ -18,12 +18,13 @@ import numpy as np
 from mcetm.console import one_line
 from mcetm.data.arrow import read_columns, rows_of
 from mcetm.data.episodes import from_episodes
-from mcetm.data.layout import Part, is_image, names_of, said
+from mcetm.data.names import are_names
 from mcetm.data.transitions import Metadata, Transitions
 from mcetm.data.validate import DataError, Fault, ReadOptions
 from mcetm.errors import UserError
 from mcetm.files import check_input, path_kind
 from mcetm.formats import hdf5_arrays, open_hdf5
+from mcetm.tasks.layout import Part, is_image, names_of, said
 from mcetm.tasks.registry import get_task, task_names
 
 _MOST_DESCRIPTION = 64 << 20
@@ -53,7 +54,7 @@ def minari_ids() -> list[str]:
 def read_minari(name: str, **options: Unpack[ReadOptions]) -> Transitions:
     """Transitions of a dataset in the local store, by its id or its folder.
 
-    Observations and actions with parts are laid out as `data/layout.py` says; their names tell. The
+    Observations and actions with parts are laid out as `tasks/layout.py` says; their names tell. The
     spaces come from the dataset's own metadata, so neither the environment nor its package is
     needed; the task is recognised by the environment's id where it is one of ours.
     """
@@ -71,8 +72,8 @@ def read_minari(name: str, **options: Unpack[ReadOptions]) -> Transitions:
         task=_task_of(description.environment, description.obs),
         action_low=_bounds(description.action, "low"),
         action_high=_bounds(description.action, "high"),
-        obs_names=names_of(description.obs),
-        action_names=names_of(description.action),
+        obs_names=_names(description.obs),
+        action_names=_names(description.action),
         notes=tuple(filter(None, (said(*spaces) for spaces in described))),
         provenance={"minari": description.name or name, "environment": description.environment},
     )
@@ -244,6 +245,12 @@ def _task_of(environment: str | None, boxes: tuple[_Box, ...]) -> str | None:
     width = sum(box.size for box in boxes)
     known = (get_task(name) for name in task_names())
     return next((task.name for task in known if (task.env_id, task.obs_dim) == (environment, width)), None)
+
+
+def _names(boxes: tuple[_Box, ...]) -> tuple[str, ...] | None:
+    """What the parts of a space are called, where a log can hold such names."""
+    names = names_of(boxes)
+    return names if are_names(names) else None
 
 
 def _bounds(boxes: tuple[_Box, ...], side: str) -> tuple[float, ...] | None:

@@ -121,7 +121,7 @@ class _Lane:
 def make_env(env_id: str, env_kwargs: Mapping[str, Any]) -> Any:
     """The environment, without Gymnasium's checks and without its advice to move on to v5 physics.
 
-    Observations and actions with parts are one vector each, laid out as in logs (`data/layout.py`).
+    Observations and actions with parts are one vector each, laid out as in logs (`tasks/layout.py`).
     """
     import gymnasium
 
@@ -133,9 +133,9 @@ def make_env(env_id: str, env_kwargs: Mapping[str, Any]) -> Any:
     except Exception as error:  # Gymnasium's own, or whatever somebody's environment raises
         reason = " ".join(str(error).split()).rstrip(".")
         raise UserError(f"The environment {env_id} cannot be made: {reason}.") from None
-    from mcetm.envs.flat import FlatEnv, is_flat
+    from mcetm.tasks.flat import flat
 
-    return env if is_flat(env.observation_space) and is_flat(env.action_space) else FlatEnv(env, env_id)
+    return flat(env, env_id)
 
 
 def _keep_mujoco_quiet(spec: Any) -> None:

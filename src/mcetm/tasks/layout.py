@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcetm.data.names import are_names
+from mcetm.console import one_line
 
 
 @dataclass(frozen=True)
@@ -33,20 +33,19 @@ class Part:
 
 
 def names_of(parts: Sequence[Part]) -> tuple[str, ...] | None:
-    """A name for each number, where a space has parts that can name it."""
+    """A name for each number, where a space has parts."""
     if not any(part.path for part in parts):
         return None
-    names = tuple(
+    return tuple(
         part.called if part.size == 1 else f"{part.called}[{i}]" for part in parts for i in range(part.size)
     )
-    return names if are_names(names) else None
 
 
 def said(what: str, parts: Sequence[Part]) -> str | None:
     """A sentence about the layout, where there is anything to say."""
     if not any(part.path for part in parts):
         return None
-    listed = ", ".join(f"{part.called} ({part.size})" for part in parts[:8])
+    listed = ", ".join(f"{one_line(part.called)} ({part.size})" for part in parts[:8])
     more = f" and {len(parts) - 8} more" if len(parts) > 8 else ""
     return f"{what} with parts are laid out as one vector: {listed}{more}"
 

@@ -8,8 +8,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from mcetm.data.layout import Part, is_image
 from mcetm.errors import UserError
+from mcetm.tasks.layout import Part, is_image
 
 
 class FlatEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -79,20 +79,24 @@ def unflatten(vector: np.ndarray, space: Any) -> Any:
     return take(space)
 
 
-def is_flat(space: Any) -> bool:
-    """Whether a space is one vector of numbers already."""
+def flat(env: Any, name: str) -> Any:
+    """The environment itself where it has vectors already, else one that does."""
+    return env if _is_flat(env.observation_space) and _is_flat(env.action_space) else FlatEnv(env, name)
+
+
+def _is_flat(space: Any) -> bool:
     return isinstance(space, spaces.Box) and len(space.shape) == 1
 
 
 def _box(space: Any, parts: list[Part]) -> spaces.Box:
     bounds = []
     for side in ("low", "high"):
-        value = [flatten_bound(space, part, side) for part in parts]
+        value = [_bound(space, part, side) for part in parts]
         bounds.append(np.concatenate(value) if value else np.zeros(0, np.float32))
     return spaces.Box(bounds[0], bounds[1], dtype=np.float32)
 
 
-def flatten_bound(space: Any, part: Part, side: str) -> np.ndarray:
+def _bound(space: Any, part: Part, side: str) -> np.ndarray:
     """One side of the bounds of a part."""
     for key in part.path:
         space = space[key]

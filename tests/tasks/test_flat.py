@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcetm import Transitions, UserError, make_card
-from mcetm.data.layout import names_of
 from mcetm.envs import make_env
-from mcetm.envs.flat import FlatEnv, flatten, parts_of, unflatten
 from mcetm.envs.simulate import Block, run_block
+from mcetm.tasks.flat import FlatEnv, flatten, parts_of, unflatten
+from mcetm.tasks.layout import names_of
 from mcetm.tasks.policy import UniformPolicy
 
 OBS = spaces.Dict(
