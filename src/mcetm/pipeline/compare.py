@@ -12,10 +12,10 @@ import numpy as np
 
 from mcetm.agents.policy import read_about, seed_folders
 from mcetm.errors import UserError
-from mcetm.evaluation.comparison import Cell, Comparison, Curve, Dataset, compare
+from mcetm.evaluation.comparison import Comparison, Curve, Dataset, Entry, compare, pool
 from mcetm.pipeline.config import read_settings
 from mcetm.pipeline.folder import compared_folder
-from mcetm.pipeline.results import Results, read_dataset_checksum, read_results
+from mcetm.pipeline.results import Results, learning_curve, read_dataset_checksum, read_results
 from mcetm.tasks.datasets import D4RL_DATASETS, RECIPES, task_of
 from mcetm.tasks.own import UnnamedModuleError, task_in_file
 from mcetm.tasks.registry import ReferenceScores, Task
@@ -54,7 +54,7 @@ def compare_runs(runs: Sequence[str | Path]) -> Comparison:
     """Read runs and compare them; `LABEL=FOLDER` takes a run's own algorithm only, and calls it LABEL."""
     found = [_read(*_split(str(run))) for run in runs]
     notes: list[str] = []
-    datasets, cells = [], {}
+    datasets, entries = [], {}
     for name, group in _by_dataset(found).items():
         task = next((run.task for run in group if run.task is not None), None)
         datasets.append(
@@ -74,8 +74,8 @@ def compare_runs(runs: Sequence[str | Path]) -> Comparison:
             kept = _without_repetition(lines, name)
             if any(line.settings != kept[0].settings for line in kept):
                 notes.append(f"{algorithm} on {name} pools runs with different settings.")
-            cells[algorithm, name] = _pool(kept)
-    return compare(datasets, cells, notes)
+            entries[algorithm, name] = _pool(kept)
+    return compare(datasets, entries, notes)
 
 
 def _split(text: str) -> tuple[Path, str | None]:
@@ -110,7 +110,7 @@ def _read(folder: Path, label: str | None) -> _Run:
                 seeds=seeds,
                 returns=tuple(found.returns),
                 updates=int(history[-1]["step"]) if history else None,
-                curve=_curve(history, len(seeds)),
+                curve=learning_curve(history, len(seeds)),
                 settings=[config.get(name) for name in ("algorithm", "model", "world")],
             )
         )
@@ -134,14 +134,6 @@ def _check_together(folder: Path, config: dict[str, Any], results: Results) -> N
                 f"{folder} cannot be used: '{name}' is {configured!r:.80} in config.json and "
                 f"{found!r:.80} in results.json."
             )
-
-
-def _curve(history: list[dict[str, Any]], seeds: int) -> Curve | None:
-    lines = [line for line in history if len(np.atleast_1d(line.get("return", ()))) == seeds]
-    if not lines:
-        return None
-    returns = np.array([np.atleast_1d(line["return"]) for line in lines], np.float64)
-    return Curve(np.array([line["step"] for line in lines]), returns)
 
 
 def _task(folder: Path, config: dict[str, Any], source: str) -> Task | None:
@@ -220,21 +212,17 @@ def _without_repetition(lines: Sequence[_Line], dataset: str) -> list[_Line]:
     return kept
 
 
-def _pool(lines: Sequence[_Line]) -> Cell:
+def _pool(lines: Sequence[_Line]) -> Entry:
     """Seeds of several runs of one algorithm on one dataset; a curve where all were evaluated together."""
-    curve = None
-    if all(line.curve is not None for line in lines):
-        curves = [line.curve for line in lines if line.curve is not None]
-        steps = curves[0].updates
-        for other in curves[1:]:
-            steps = np.intersect1d(steps, other.updates)
-        if len(steps):
-            columns = [other.returns[np.isin(other.updates, steps)] for other in curves]
-            curve = Curve(steps, np.concatenate(columns, axis=1))
-    return Cell(
-        seeds=tuple(seed for line in lines for seed in line.seeds),
-        returns=tuple(value for line in lines for value in line.returns),
-        updates=tuple(sorted({line.updates for line in lines if line.updates is not None})),
-        curve=curve,
-        folders=tuple(str(line.folder) for line in lines),
+    return pool(
+        [
+            Entry(
+                seeds=line.seeds,
+                returns=line.returns,
+                updates=() if line.updates is None else (line.updates,),
+                curve=line.curve,
+                folders=(str(line.folder),),
+            )
+            for line in lines
+        ]
     )

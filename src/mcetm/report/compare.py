@@ -78,9 +78,9 @@ def to_csv(comparison: Comparison) -> str:
         names = (_csv_name(algorithm), _csv_name(dataset), comparison.measure)
         writer.writerow((*names, summary.runs, seeds, trained, *numbers))
 
-    for (algorithm, dataset), cell in comparison.cells.items():
-        seeds = " ".join(str(seed) for seed in cell.seeds)
-        write(algorithm, dataset, comparison.summaries[algorithm, dataset], seeds, cell.updates)
+    for (algorithm, dataset), entry in comparison.entries.items():
+        seeds = " ".join(str(seed) for seed in entry.seeds)
+        write(algorithm, dataset, comparison.summaries[algorithm, dataset], seeds, entry.updates)
     for algorithm, summary in (comparison.aggregates or {}).items():
         if len(comparison.common) > 1:  # over one dataset it would be the same line again
             write(algorithm, "all in common", summary, "", comparison.updates_of(algorithm))
@@ -125,7 +125,7 @@ def to_latex(comparison: Comparison) -> str:
 def _main_grid(comparison: Comparison) -> Grid:
     """Datasets in rows, algorithms in columns, aggregates below."""
     score = comparison.measure == "score"
-    counts = {len(cell.seeds) for cell in comparison.cells.values()}
+    counts = {len(entry.seeds) for entry in comparison.entries.values()}
     seeds = f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
     spread = "mean ± spread over" if max(counts) > 1 else "with"
     words = f"{spread} {seeds} seed{'s' if max(counts) > 1 else ''}"
@@ -345,15 +345,15 @@ def _draw_interquartile(axis: Axes, comparison: Comparison) -> None:
 def _draw_learning(axis: Axes, comparison: Comparison, dataset: Dataset) -> None:
     """Mean over seeds with a band that spans them; a level line where only the end was measured."""
     for i, name in enumerate(comparison.algorithms):
-        cell = comparison.cells.get((name, dataset.name))
-        if cell is None:
+        entry = comparison.entries.get((name, dataset.name))
+        if entry is None:
             continue
         style = _style(comparison, name)
-        if cell.curve is None:
-            final = comparison.convert(dataset, np.mean(cell.returns))
+        if entry.curve is None:
+            final = comparison.convert(dataset, np.mean(entry.returns))
             axis.axhline(final, linewidth=1.2, **{**style, "marker": None})
             continue
-        updates, values = cell.curve.updates, comparison.convert(dataset, cell.curve.returns)
+        updates, values = entry.curve.updates, comparison.convert(dataset, entry.curve.returns)
         # A few markers on each line, not at the same places as those of the others.
         every = max(1, len(updates) // 6)
         axis.plot(
@@ -370,8 +370,8 @@ def _draw_learning(axis: Axes, comparison: Comparison, dataset: Dataset) -> None
     data = comparison.convert(dataset, dataset.data_return)
     axis.axhline(data, color="0.6", linewidth=1, zorder=1)
     axis.xaxis.set_major_formatter(_short_count)
-    drawn = [comparison.cells.get((name, dataset.name)) for name in comparison.algorithms]
-    if all(cell is None or cell.curve is None for cell in drawn):
+    drawn = [comparison.entries.get((name, dataset.name)) for name in comparison.algorithms]
+    if all(entry is None or entry.curve is None for entry in drawn):
         axis.set_xticks([])  # level lines have no updates to show
 
 
