@@ -1,6 +1,6 @@
 """Returns in an environment, normalised scores and their statistics."""
 
-from mcetm.evaluation.comparison import Comparison, Curve, Dataset, Entry, compare, pool
+from mcetm.evaluation.comparison import Comparison, Curve, Dataset, Entry, Summary, compare, pool
 from mcetm.evaluation.detection import (
     auroc,
     excess_risk,
@@ -29,6 +29,7 @@ __all__ = [
     "Entry",
     "Interval",
     "Profile",
+    "Summary",
     "Worlds",
     "auroc",
     "bandit_curve",

@@ -30,7 +30,7 @@ from mcetm.errors import UserError
 from mcetm.evaluation.comparison import Curve, Entry
 from mcetm.evaluation.returns import evaluate_policies
 from mcetm.files import write_json
-from mcetm.pipeline.config import TrainConfig, plain_of
+from mcetm.pipeline.config import TrainConfig, name_of, plain_of
 from mcetm.pipeline.lock import locked
 from mcetm.pipeline.models import train_models
 from mcetm.pipeline.results import Seconds, learning_curve, read_seconds
@@ -42,8 +42,8 @@ from mcetm.training.metrics import MetricsFile
 FORMAT = 1
 EVALUATION_SEED = 1_000
 """Of the environments that finished policies are measured in: no training looks at these starts."""
-_ELSEWHERE = ("dataset", "task", "models_from", "baselines")
-"""Settings that do not change what is found: where data and models lie, and what else a run would train."""
+_BESIDE = ("dataset", "task", "models_from", "baselines", "label", "preset")
+"""Settings that do not change what is found: where data and models lie, what else is trained, names."""
 
 
 class Scale(Record):
@@ -63,7 +63,7 @@ class CellResult(Record):
     log: Text
     """What tables call the data."""
     label: Label
-    """What tables call the algorithm."""
+    """What the table that it was first trained for calls the algorithm."""
     task: Text
     scale: Scale | None
     """None where the task has no reference returns."""
@@ -72,6 +72,8 @@ class CellResult(Record):
     """Mean return of the data's own episodes."""
     rows: Count
     """Transitions of the data."""
+    notes: list[Text]
+    """What is to be known about the data, such as that they stand in for others."""
     seeds: Annotated[list[Count], Field(min_length=1)]
     world: Count
     """The seed of the world that all of them share."""
@@ -135,12 +137,12 @@ class Cell:
     @property
     def key(self) -> str:
         """The hash of all that decides, with the data, what the cell finds."""
-        settings = {name: part for name, part in plain_of(self.config).items() if name not in _ELSEWHERE}
+        settings = {name: part for name, part in plain_of(self.config).items() if name not in _BESIDE}
         return _hash({**settings, "episodes": self.episodes})
 
     def name(self, log: Transitions) -> str:
         """What its file and its run are called, on these data."""
-        words = f"{self.log} {self.config.label} {self.config.seed}"
+        words = f"{self.log} {name_of(type(self.config.algorithm))} {self.config.seed}"
         plain = re.sub(r"[^\w.+-]+", "-", words, flags=re.ASCII).strip("-").lower()
         return f"{plain}-{_hash([self.key, log.checksum])}"
 
@@ -180,7 +182,7 @@ def run_cell(cell: Cell, folder: Path, log: Transitions | None = None) -> CellRe
         config = replace(config, models_from=str(world.resolve()))
     place = folder / "runs" / file.stem
     if (place / "config.json").exists():
-        # Equal but for where data and models lie, which may have been moved since; the name says so.
+        # Equal but for what the name leaves out: where data and models lie may have changed since.
         with locked(place):
             write_json(place / "config.json", plain_of(config))
     run = train_run(config, place, log)
@@ -200,6 +202,7 @@ def run_cell(cell: Cell, folder: Path, log: Transitions | None = None) -> CellRe
         data=log.checksum,
         data_return=float(log.episode_returns.mean()),
         rows=len(log),
+        notes=list(log.metadata.notes),
         seeds=seeds_of(config),
         world=config.seed,
         updates=config.algorithm.updates,

@@ -267,8 +267,8 @@ def draw_comparison(path: Path, comparison: Comparison) -> None:
         curves = parts[-1]
         if top:
             left, right = parts[0].subplots(1, 2)
-            _draw_profile(left, comparison)
-            _draw_interquartile(right, comparison)
+            draw_profile(left, comparison)
+            draw_interquartile(right, comparison)
         for i, dataset in enumerate(comparison.datasets):
             axis = curves.add_subplot(rows, columns, i + 1)
             _draw_learning(axis, comparison, dataset)
@@ -282,7 +282,7 @@ def draw_comparison(path: Path, comparison: Comparison) -> None:
         from matplotlib.lines import Line2D
 
         handles = [
-            Line2D([], [], label=one_line(name), markersize=4, **_style(comparison, name))
+            Line2D([], [], label=one_line(name), markersize=4, **style_of(comparison, name))
             for name in comparison.algorithms
         ]
         handles.append(Line2D([], [], label="the data", color="0.6", linewidth=1))
@@ -297,7 +297,7 @@ def draw_comparison(path: Path, comparison: Comparison) -> None:
         )
 
 
-def _style(comparison: Comparison, name: str) -> dict[str, Any]:
+def style_of(comparison: Comparison, name: str) -> dict[str, Any]:
     """A colour, dash and marker of its own; beyond the palette the dashes and markers move on."""
     i, size = comparison.algorithms.index(name), len(STYLES)
     other = STYLES[(i + i // size) % size]
@@ -308,9 +308,10 @@ def _label(comparison: Comparison) -> str:
     return "normalised score" if comparison.measure == "score" else "return"
 
 
-def _draw_profile(axis: Axes, comparison: Comparison) -> None:
+def draw_profile(axis: Axes, comparison: Comparison) -> None:
+    """The share of runs above every score, one line for each algorithm."""
     for name, profile in (comparison.profiles or {}).items():
-        style = {**_style(comparison, name), "marker": None}
+        style = {**style_of(comparison, name), "marker": None}
         axis.plot(profile.thresholds, profile.share, linewidth=1.4, **style)
         if profile.low is not None and profile.high is not None:
             axis.fill_between(
@@ -323,10 +324,11 @@ def _draw_profile(axis: Axes, comparison: Comparison) -> None:
     axis.tick_params(labelsize=7)
 
 
-def _draw_interquartile(axis: Axes, comparison: Comparison) -> None:
+def draw_interquartile(axis: Axes, comparison: Comparison) -> None:
+    """Interquartile means with their intervals, one row for each algorithm."""
     found = comparison.aggregates or {}
     for i, (name, summary) in enumerate(found.items()):
-        style = _style(comparison, name)
+        style = style_of(comparison, name)
         value, low, high = summary.iqm.value, summary.iqm.low, summary.iqm.high
         if low is not None and high is not None:
             axis.plot(
@@ -348,7 +350,7 @@ def _draw_learning(axis: Axes, comparison: Comparison, dataset: Dataset) -> None
         entry = comparison.entries.get((name, dataset.name))
         if entry is None:
             continue
-        style = _style(comparison, name)
+        style = style_of(comparison, name)
         if entry.curve is None:
             final = comparison.convert(dataset, np.mean(entry.returns))
             axis.axhline(final, linewidth=1.2, **{**style, "marker": None})
