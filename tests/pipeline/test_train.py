@@ -386,7 +386,7 @@ def test_a_support_raises_the_level_that_thresholds_are_set_at(
     ):
         monkeypatch.setattr(f"mcetm.dynamics.{place}", lambda *_, model=model, **__: (model, []))
     support = SupportSettings(width=8, depth=1, batch_size=16, steps=20)
-    world = WorldSettings(termination="none", calibration=CalibrationSettings(samples=2, rows=50))
+    world = WorldSettings(termination="none", pairs=None, calibration=CalibrationSettings(samples=2, rows=50))
     bare, raised = (
         train_models(
             replace(make_config("quick"), model=AnchoredETM(support=choice), world=world),
