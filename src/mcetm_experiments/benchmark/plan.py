@@ -19,7 +19,7 @@ from mcetm import UserError
 from mcetm.documents import Count, Finite, Label, Name, Record, Text, read_toml
 from mcetm.pipeline import Cell, changed, make_config, with_steps
 
-PLANS = ("paper",)
+PLANS = ("paper", "small")
 """Plans that are shipped, by the name of their file."""
 
 _FILES = (".csv", ".h5", ".hdf5", ".npz", ".parquet")

@@ -16,7 +16,7 @@ class BenchmarkStudy:
     """Tables of algorithms on logs, made of cells that are trained once each; a stopped one goes on."""
 
     plan: str = "paper"
-    """What to find out: `paper`, or a TOML file of your own."""
+    """What to find out: `paper`, `small` (minutes on two cores), or a TOML file of your own."""
 
     only: Annotated[tuple[str, ...], arg(metavar="TABLE …", help_behavior_hint="")] = ()
     """Tables of the plan to train now; all by default. The page shows all there is."""
