@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         Trust,
         load_policy,
     )  # fmt: skip
-    from mcetm.data import Card, DataError, Metadata, Normalizer, Statistics, Transitions, make_card
+    from mcetm.data import Card, Columns, DataError, Metadata, Normalizer, Statistics, Transitions, make_card
     from mcetm.dynamics import (
         AnchoredETM,
         DiffusionEnsemble,
@@ -55,7 +55,16 @@ _HOMES = {
         *("BC", "COMBO", "CQL", "EDAC", "EMPO", "IQL", "MCETM", "MOBILE", "MOPO", "MOReL", "RAMBO", "SAC"),
         *("TD3", "TD3BC", "Agent", "Policy", "Trust", "load_policy"),
     ),
-    "data": ("Card", "DataError", "Metadata", "Normalizer", "Statistics", "Transitions", "make_card"),
+    "data": (
+        "Card",
+        "Columns",
+        "DataError",
+        "Metadata",
+        "Normalizer",
+        "Statistics",
+        "Transitions",
+        "make_card",
+    ),
     "dynamics": (
         *("AnchoredETM", "DiffusionEnsemble", "EnergyModel", "GaussianEnsemble", "ManifoldETM", "Samples"),
         *("StandardETM", "TransitionModel", "TrustRegion", "World", "WorldSettings"),
@@ -84,6 +93,7 @@ __all__ = [
     "Agent",
     "AnchoredETM",
     "Card",
+    "Columns",
     "DataError",
     "DiffusionEnsemble",
     "EnergyModel",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, arg
 
+from mcetm.cli.columns import ColumnOptions
 from mcetm.console import say
 
 if TYPE_CHECKING:
@@ -60,10 +61,13 @@ class Train:
     resume: Folder = None
     """Go on with this run; its own settings hold."""
 
+    columns: ColumnOptions = field(default_factory=ColumnOptions)
+
     def run(self) -> int:
         """Train, save, print."""
         from mcetm.compilation import keep_programs
         from mcetm.console import output
+        from mcetm.data.card import make_card
         from mcetm.errors import UserError
         from mcetm.pipeline.config import read_config
         from mcetm.pipeline.train import read_log, results_of, train_run
@@ -93,6 +97,8 @@ class Train:
             f"{config.dataset}: {len(log):,} transitions in {log.num_episodes:,} episodes, "
             f"obs {log.obs_dim}, action {log.action_dim}, mean return {log.episode_returns.mean():,.1f}"
         )
+        for warning in make_card(log).warnings:
+            say(f"  • {warning}")
         try:
             run = train_run(config, folder, log)
         except KeyboardInterrupt:
@@ -117,13 +123,15 @@ class Train:
         from mcetm.errors import UserError
 
         for option in fields(self):
-            given = getattr(self, option.name) != option.default
+            fresh = option.default_factory() if callable(option.default_factory) else option.default
+            given = getattr(self, option.name) != fresh
             if given and option.name not in ("resume", "task", "model", "steps"):
                 raise UserError(f"--{option.name} cannot go with --resume: the run's own settings hold.")
 
     def _config(self) -> TrainConfig:
         from dataclasses import replace
 
+        from mcetm.envs import described_columns
         from mcetm.errors import UserError
         from mcetm.pipeline.config import changed, with_steps
         from mcetm.pipeline.models import check_models, earlier_models
@@ -144,6 +152,9 @@ class Train:
         )
         if self.models is not None:
             config = replace(config, models_from=str(self.models.resolve()))
+        columns = self.columns.settings() or described_columns(self.dataset)
+        if columns is not None:
+            config = replace(config, columns=columns)
         if self.steps is not None:
             config = with_steps(config, self.steps)
         config = changed(config, self.set)

@@ -43,7 +43,7 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnRanges:
     """Ranges of a field's columns, and those that carry no information of their own."""
 
     minimum: tuple[float, ...]
@@ -54,7 +54,7 @@ class Columns:
     duplicates: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, rows: np.ndarray) -> Columns:
+    def of(cls, rows: np.ndarray) -> ColumnRanges:
         """Describe the columns of a field."""
         low, high = rows.min(axis=0), rows.max(axis=0)
         mean, std = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
@@ -119,14 +119,16 @@ class Card:
     """None for a log without rewards."""
     normalized_score: tuple[float, float] | None
     """Mean and spread of the episodes' returns on the task's scale."""
-    obs: Columns
-    action: Columns
+    obs: ColumnRanges
+    action: ColumnRanges
     saturated: float | None
     """Share of action components at a bound; None where the bounds are unknown."""
     bounds_known: bool
     reward: Summary | None
     terminations: int
     truncations: int
+    without_next: int
+    """Terminated rows that do not say what came after."""
     continuity: Continuity
     intrinsic: IntrinsicDimension | None
     rule_mismatches: int | None
@@ -165,15 +167,16 @@ def make_card(transitions: Transitions) -> Card:
         "lengths": Summary.of(transitions.episode_lengths),
         "returns": Summary.of(returns) if has_reward else None,
         "normalized_score": score,
-        "obs": Columns.of(transitions.obs),
-        "action": Columns.of(transitions.action),
+        "obs": ColumnRanges.of(transitions.obs),
+        "action": ColumnRanges.of(transitions.action),
         "saturated": _saturated_share(transitions),
         "bounds_known": metadata.action_low is not None,
         "reward": Summary.of(transitions.reward) if has_reward else None,
         "terminations": int(transitions.terminated.sum()),
         "truncations": int((transitions.truncated & ~transitions.terminated).sum()),
         "continuity": Continuity.of(transitions),
-        "intrinsic": intrinsic_dimension(transitions.next_obs),
+        "without_next": int((~transitions.next_known).sum()),
+        "intrinsic": intrinsic_dimension(transitions.next_obs[transitions.next_known]),
         "rule_mismatches": _rule_mismatches(transitions, task),
     }
     return Card(**facts, warnings=_warnings(facts))
@@ -191,7 +194,9 @@ def _saturated_share(transitions: Transitions) -> float | None:
 def _rule_mismatches(transitions: Transitions, task: Task | None) -> int | None:
     if task is None or task.termination is None:
         return None
-    return int(np.count_nonzero(task.termination(transitions.next_obs) != transitions.terminated))
+    known = transitions.next_known
+    ended = task.termination(transitions.next_obs[known])
+    return int(np.count_nonzero(ended != transitions.terminated[known]))
 
 
 def _warnings(facts: dict[str, Any]) -> tuple[str, ...]:
@@ -213,6 +218,10 @@ def _warnings(facts: dict[str, Any]) -> tuple[str, ...]:
         warnings.append(
             f"{facts['rule_mismatches']:,} rows disagree with the termination rule of task '{metadata.task}'"
         )
+    if facts["without_next"]:
+        warnings.append(_said_without_next(facts["without_next"]))
+    if metadata.dropped:
+        warnings.append(_said_dropped(metadata.dropped))
     if "reward" in metadata.absent:
         warnings.append("no rewards: dynamics can be learned, a policy cannot")
     if "action" in metadata.absent:
@@ -220,7 +229,7 @@ def _warnings(facts: dict[str, Any]) -> tuple[str, ...]:
     elif not facts["bounds_known"]:
         warnings.append("action bounds are unknown: the data's own range is taken")
     for field in ("obs", "action"):
-        columns: Columns = facts[field]
+        columns: ColumnRanges = facts[field]
         named = lambda i, field=field: metadata.name_of(field, int(i)) or str(i)  # noqa: E731
         if columns.constant:
             warnings.append(f"constant {field} columns: {_listed(map(named, columns.constant))}")
@@ -230,6 +239,18 @@ def _warnings(facts: dict[str, Any]) -> tuple[str, ...]:
     if facts["reward"] is not None and facts["reward"].minimum == facts["reward"].maximum:
         warnings.append(f"every reward is {facts['reward'].minimum:g}")
     return (*warnings, *metadata.notes)
+
+
+def _said_without_next(rows: int) -> str:
+    return (
+        f"{rows:,} terminated row{'s do' if rows > 1 else ' does'} not say what came after: rewards and ends "
+        "are kept, the transition model leaves these rows out"
+    )
+
+
+def _said_dropped(rows: int) -> str:
+    were = "rows at which the log was cut were" if rows > 1 else "row at which the log was cut was"
+    return f"{rows:,} {were} dropped, as nothing says what came after: rewards there are lost"
 
 
 def _listed(items: Any) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 
 from mcetm.agents.fit import Agent, fit_agent, mean_returns
 from mcetm.agents.policy import Policy, numpy_policy
+from mcetm.data.card import make_card
 from mcetm.data.transitions import Transitions
 from mcetm.envs import load_dataset
 from mcetm.errors import UserError
@@ -110,7 +111,7 @@ def read_log(config: TrainConfig, *, infos: bool = False, file: Path | str = "co
     """The dataset of a run, which must have actions and rewards; `file` is where its settings come from."""
     if config.task is not None:
         task_in_file(config.task, file)
-    log = load_dataset(config.dataset, task=config.task, infos=infos)
+    log = load_dataset(config.dataset, task=config.task, infos=infos, columns=config.columns)
     log.require("reward", "action")
     return log
 
@@ -163,6 +164,7 @@ def run_training(folder: Path, config: TrainConfig, log: Transitions | None = No
             thresholds=None if models is None else models.deltas,
             config=plain_of(config),
             environment=environment,
+            log=make_card(log),
         )
     return run
 

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from mcetm.console import one_line
+from mcetm.data.card import Card
 from mcetm.files import write_text
+from mcetm.report.card import transitions_of
 from mcetm.report.figures import STYLES, figure
 
 _CSS = """
@@ -37,6 +39,7 @@ def write_report(
     thresholds: np.ndarray | None,
     config: dict[str, Any],
     environment: dict[str, Any],
+    log: Card | None = None,
 ) -> Path:
     """Draw the figures of a run and put them, its table and its settings on one page."""
     figures = folder / "figures"
@@ -56,6 +59,8 @@ def write_report(
         words = f"{own}: mean Q, the penalty before its weight, and the shares that are cut off."
         shown.append(("signals", words))
     parts = [f"<h1>{html.escape(title)}</h1>", _table(results), _diagnosis(results)]
+    if log is not None:
+        parts.append(_log(log))
     for name, words in shown:
         image = base64.b64encode((figures / f"{name}.png").read_bytes()).decode()
         source = f"data:image/png;base64,{image}"
@@ -123,6 +128,23 @@ def draw_signals(path: Path, history: list[dict[str, Any]]) -> None:
             axis.set(xlabel="updates", ylabel=label)
             if axis.lines:
                 axis.legend(fontsize=8)
+
+
+def _log(card: Card) -> str:
+    """What the run learned from, and what about it should make its reader careful."""
+    metadata = card.metadata
+    ends = f"{card.episodes:,}, {card.terminations:,} terminated and {card.truncations:,} truncated"
+    rows = [("source", metadata.source), ("transitions", transitions_of(card)), ("episodes", ends)]
+    for field, names in (("observations", metadata.obs_names), ("actions", metadata.action_names)):
+        if names is not None:
+            rows.append((field, ", ".join(names)))
+    if metadata.reward_name is not None:
+        rows.append(("reward", metadata.reward_name))
+    cells = "".join(f"<tr><td>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>" for a, b in rows)
+    known = "".join(f"<li>{html.escape(warning)}</li>" for warning in card.warnings)
+    return f"<h2>The log</h2><table>{cells}</table>" + (
+        f"<p>Worth knowing:</p><ul>{known}</ul>" if known else ""
+    )
 
 
 _DIAGNOSIS = (
