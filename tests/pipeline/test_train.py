@@ -296,7 +296,7 @@ def test_a_run_is_resumed_with_its_own_settings_or_not_at_all(
         (["--algo", "mopo"], "--algo cannot go with --resume"),
         (["--set", "algorithm.width=9"], "--set cannot go with --resume"),
         (["--preset", "fast"], "--preset cannot go with --resume"),
-        (["--dataset", "other.npz"], "--dataset cannot go with --resume"),
+        (["--dataset", "other.npz"], "There is no file other.npz."),
         (["--out", "elsewhere"], "--out cannot go with --resume"),
     ):
         assert main(["train", "--resume", run, *options]) == 2

@@ -19,12 +19,19 @@ Folder = Annotated[Path | None, arg(metavar="DIR", help_behavior_hint="")]
 Flag = Annotated[bool, arg(help_behavior_hint="")]
 
 
+_BESIDE_RESUME = ("resume", "source", "dataset", "task", "model", "steps")
+"""What may be said again: where the log is now, what may be imported, and the number that holds anyway."""
+
+
 @dataclass(frozen=True)
 class Train:
     """Train a policy from a dataset: models of the world, calibration, policy, evaluation."""
 
-    dataset: Annotated[str, arg(metavar="SOURCE")] = "pendulum-mixed"
-    """A file, a name from `mcetm data list`, or a Minari id."""
+    source: Positional[Annotated[str | None, arg(metavar="SOURCE", help_behavior_hint="")]] = None
+    """A file, a name from `mcetm data list`, or a Minari id; pendulum-mixed by default."""
+
+    dataset: Annotated[str | None, arg(metavar="SOURCE", help_behavior_hint="")] = None
+    """The same as an option."""
 
     task: Name = None
     """Task the data belong to, where the source does not say; without one returns are not measured."""
@@ -66,7 +73,8 @@ class Train:
         from mcetm.console import output
         from mcetm.errors import UserError
         from mcetm.pipeline.config import read_config
-        from mcetm.pipeline.train import read_log, results_of, train_run
+        from mcetm.pipeline.source import read_log, read_log_again, source_name
+        from mcetm.pipeline.train import results_of, train_run
         from mcetm.report.training import show_results
         from mcetm.tasks.own import remember
 
@@ -82,15 +90,15 @@ class Train:
                     "depends on that number; for another, begin a new run with its models: "
                     f"mcetm train --models {folder} --steps {self.steps} --out …"
                 )
+            log = read_log_again(config, folder, self._given())
         else:
             remember(self.model)
             config = self._config()
             remember(config.task)
-            source = self.dataset if "/" not in self.dataset else self.dataset.strip("/").replace("/", "-")
-            folder = self.out or Path("runs") / f"{Path(source).stem}-{self._name()}-{self.preset}"
-        log = read_log(config, file=folder / "config.json")  # bad data end here, before a folder is made
+            folder = self.out or Path("runs") / f"{self._called(config)}-{self._name()}-{self.preset}"
+            log = read_log(config, folder)  # bad data end here, before a folder is made
         say(
-            f"{config.dataset}: {len(log):,} transitions in {log.num_episodes:,} episodes, "
+            f"{source_name(config.dataset)}: {len(log):,} transitions in {log.num_episodes:,} episodes, "
             f"obs {log.obs_dim}, action {log.action_dim}, mean return {log.episode_returns.mean():,.1f}"
         )
         try:
@@ -106,6 +114,20 @@ class Train:
         say(f"report: {folder / 'report.html'}; the policy: mcetm.load_policy('{folder}')")
         return 0
 
+    def _given(self) -> str | None:
+        """The log that was named."""
+        from mcetm.errors import UserError
+
+        if self.source is not None and self.dataset is not None:
+            raise UserError(f"Name one log: {self.source}, or --dataset {self.dataset}.")
+        return self.dataset if self.source is None else self.source
+
+    def _called(self, config: TrainConfig) -> str:
+        """The log's part of the folder's name."""
+        from mcetm.pipeline.source import source_name
+
+        return source_name(config.dataset).strip("/").replace("/", "-").replace(":", "-")
+
     def _name(self) -> str:
         """The algorithm, and the model where it was chosen."""
         return self.algo if self.model is None else f"{self.algo}-{self.model.replace(':', '-')}"
@@ -118,7 +140,7 @@ class Train:
 
         for option in fields(self):
             given = getattr(self, option.name) != option.default
-            if given and option.name not in ("resume", "task", "model", "steps"):
+            if given and option.name not in _BESIDE_RESUME:
                 raise UserError(f"--{option.name} cannot go with --resume: the run's own settings hold.")
 
     def _config(self) -> TrainConfig:
@@ -128,14 +150,16 @@ class Train:
         from mcetm.pipeline.config import changed, with_steps
         from mcetm.pipeline.models import check_models, earlier_models
         from mcetm.pipeline.presets import make_config
+        from mcetm.pipeline.source import located
 
         for name in ("seeds", "steps"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"--{name} must be at least 1, not {value}.")
+        given = self._given()
         config = make_config(
             self.preset,
-            dataset=self.dataset,
+            dataset=None if given is None else located(given),
             algo=self.algo,
             model=self.model,
             seeds=self.seeds,

@@ -16,13 +16,11 @@ from mcetm.evaluation.comparison import Cell, Comparison, Curve, Dataset, compar
 from mcetm.pipeline.config import read_settings
 from mcetm.pipeline.folder import compared_folder
 from mcetm.pipeline.results import Results, read_dataset_checksum, read_results
-from mcetm.tasks.datasets import D4RL_DATASETS, RECIPES, task_of
+from mcetm.pipeline.source import source_name
+from mcetm.tasks.datasets import RECIPES, task_of
 from mcetm.tasks.own import UnnamedModuleError, task_in_file
 from mcetm.tasks.registry import ReferenceScores, Task
 from mcetm.training.metrics import MetricsFile
-
-_FILES = (".hdf5", ".h5", ".npz", ".csv", ".parquet")
-_D4RL_FILES = {file: name for name, file in D4RL_DATASETS.items()}
 
 
 @dataclass(frozen=True)
@@ -147,7 +145,7 @@ def _curve(history: list[dict[str, Any]], seeds: int) -> Curve | None:
 def _task(folder: Path, config: dict[str, Any], source: str) -> Task | None:
     """The task of a run: as configured, as its policies say, or as the dataset's name tells."""
     policies = [place for place in seed_folders(folder) if (place / "policy.json").exists()]
-    name = _short(source)
+    name = source_name(source)
     recipe = RECIPES.get(name)
     candidates = (
         config.get("task"),
@@ -191,17 +189,9 @@ def _by_dataset(runs: Sequence[_Run]) -> dict[str, list[_Run]]:
                 break
         else:
             groups.append([run])
-    names = [min((_short(run.source) for run in group), key=len) for group in groups]
+    names = [min((source_name(run.source) for run in group), key=len) for group in groups]
     clear = len(set(names)) == len(names)
     return {name if clear else group[0].source: group for name, group in zip(names, groups, strict=True)}
-
-
-def _short(source: str) -> str:
-    """A D4RL file by its dataset's name, another file by its own."""
-    path = Path(source)
-    if path.suffix.lower() not in _FILES:
-        return source.removeprefix("d4rl:").removeprefix("minari:")
-    return _D4RL_FILES.get(path.name, path.stem)
 
 
 def _without_repetition(lines: Sequence[_Line], dataset: str) -> list[_Line]:

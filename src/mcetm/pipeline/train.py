@@ -18,7 +18,6 @@ import numpy as np
 from mcetm.agents.fit import Agent, fit_agent, mean_returns
 from mcetm.agents.policy import Policy, numpy_policy
 from mcetm.data.transitions import Transitions
-from mcetm.envs import load_dataset
 from mcetm.errors import UserError
 from mcetm.files import write_json
 from mcetm.memory import is_shortage
@@ -30,9 +29,9 @@ from mcetm.pipeline.folder import compared_folder
 from mcetm.pipeline.lock import is_free_for_a_run, locked
 from mcetm.pipeline.models import Models, train_models
 from mcetm.pipeline.sizes import check_sizes
+from mcetm.pipeline.source import read_log, source_name
 from mcetm.pipeline.stages import Stages
 from mcetm.report.page import write_report
-from mcetm.tasks.own import task_in_file
 from mcetm.tasks.registry import Task, get_task
 
 
@@ -106,15 +105,6 @@ def _withdraw(folder: Path) -> None:
             path.rmdir()
 
 
-def read_log(config: TrainConfig, *, infos: bool = False, file: Path | str = "config.json") -> Transitions:
-    """The dataset of a run, which must have actions and rewards; `file` is where its settings come from."""
-    if config.task is not None:
-        task_in_file(config.task, file)
-    log = load_dataset(config.dataset, task=config.task, infos=infos)
-    log.require("reward", "action")
-    return log
-
-
 def run_training(folder: Path, config: TrainConfig, log: Transitions | None = None) -> Run:
     """Do all that the configuration says and the folder does not hold yet; `log` if it is already read."""
     log = read_log(config) if log is None else log
@@ -156,7 +146,7 @@ def run_training(folder: Path, config: TrainConfig, log: Transitions | None = No
     with stages.stage("report"):
         write_report(
             folder,
-            title=f"{config.label} on {config.dataset}",
+            title=f"{config.label} on {source_name(config.dataset)}",
             results=results,
             histories={outcome.name: outcome.history for outcome in outcomes},
             energies=None if models is None else models.held_out,

@@ -1,0 +1,64 @@
+"""The log of a run: where it is, also from another folder, and what tables call it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from mcetm.data.transitions import Transitions
+from mcetm.envs import load_dataset
+from mcetm.errors import UserError
+from mcetm.files import path_kind
+from mcetm.pipeline.config import TrainConfig
+from mcetm.pipeline.results import read_dataset_checksum
+from mcetm.tasks.datasets import D4RL_DATASETS
+from mcetm.tasks.own import task_in_file
+
+_FILES = (".hdf5", ".h5", ".npz", ".csv", ".tsv", ".txt", ".parquet", ".arrow", ".feather")
+_D4RL_FILES = {file: name for name, file in D4RL_DATASETS.items()}
+
+
+def located(source: str) -> str:
+    """A source that means the same from any folder: a file by its whole path, a name as it is."""
+    path = Path(source)
+    if path_kind(path) in ("file", "other") or path_kind(path / "data" / "metadata.json") == "file":
+        return os.path.abspath(path)  # noqa: PTH100 (a link keeps the name that was typed)
+    return source
+
+
+def source_name(source: str) -> str:
+    """A D4RL file by its dataset's name, another file by its own."""
+    path = Path(source)
+    if path.suffix.lower() in _FILES:
+        return _D4RL_FILES.get(path.name, path.stem)
+    return path.name if path.is_absolute() else source.removeprefix("d4rl:").removeprefix("minari:")
+
+
+def read_log(config: TrainConfig, folder: Path | None = None, *, infos: bool = False) -> Transitions:
+    """The dataset of a run, which must have actions and rewards; `folder` is where its settings come from."""
+    if config.task is not None:
+        task_in_file(config.task, Path("config.json") if folder is None else folder / "config.json")
+    log = load_dataset(config.dataset, task=config.task, infos=infos)
+    log.require("reward", "action")
+    return log
+
+
+def read_log_again(
+    config: TrainConfig, folder: Path, elsewhere: str | None = None, *, infos: bool = False
+) -> Transitions:
+    """The log that a run was begun with, which may have moved `elsewhere`; another one is refused."""
+    path = Path(config.dataset)
+    is_file = path.is_absolute() or path.suffix.lower() in _FILES
+    if elsewhere is None and is_file and path_kind(path) == "nothing":
+        raise UserError(
+            f"{folder} was begun with {path}, and there is no such file; say where it is now: "
+            f"mcetm train --resume {folder} --dataset FILE"
+        )
+    found = config if elsewhere is None else replace(config, dataset=located(elsewhere))
+    log, noted = read_log(found, folder, infos=infos), read_dataset_checksum(folder)
+    if noted is not None and log.checksum != noted:
+        raise UserError(
+            f"{found.dataset} is not the log that {folder} was begun with: its data have another checksum."
+        )
+    return log
