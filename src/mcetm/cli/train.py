@@ -11,6 +11,7 @@ from tyro.conf import Positional, arg
 from mcetm.console import say
 
 if TYPE_CHECKING:
+    from mcetm.data import Transitions
     from mcetm.pipeline.config import TrainConfig
 
 Name = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
@@ -34,7 +35,8 @@ class Train:
     """The same as an option."""
 
     task: Name = None
-    """Task the data belong to, where the source does not say; without one returns are not measured."""
+    """Where returns are measured, if the source does not say: a task, a Gymnasium id, MODULE:CLASS or
+    MODULE:ID; without one they are not."""
 
     algo: Annotated[str, arg(metavar="NAME")] = "mcetm"
     """The algorithm: mcetm, mobile, mopo, morel, empo, rambo, combo, cql, edac, td3bc, iql, bc, …"""
@@ -101,6 +103,7 @@ class Train:
             f"{source_name(config.dataset)}: {len(log):,} transitions in {log.num_episodes:,} episodes, "
             f"obs {log.obs_dim}, action {log.action_dim}, mean return {log.episode_returns.mean():,.1f}"
         )
+        say(_where_measured(log))
         try:
             run = train_run(config, folder, log)
         except KeyboardInterrupt:
@@ -109,8 +112,6 @@ class Train:
         show_results(
             results_of(run), output(), normalised=run.task is not None and run.task.scores is not None
         )
-        if run.task is None:
-            print("Returns were not measured: the dataset has no task (name one with --task).")
         say(f"report: {folder / 'report.html'}; the policy: mcetm.load_policy('{folder}')")
         return 0
 
@@ -176,6 +177,20 @@ class Train:
         return config
 
 
+def _where_measured(log: Transitions) -> str:
+    """Where returns are measured, or how to say where."""
+    from mcetm.tasks import get_task
+
+    if log.metadata.task is None:
+        return (
+            "environment: none, so returns are not measured; --task names one (a Gymnasium id, MODULE:CLASS)"
+        )
+    task = get_task(log.metadata.task)
+    steps = "no time limit" if task.time_limit is None else f"episodes of {task.time_limit:,} steps at most"
+    same = "" if task.name == task.env_id else f" ({task.env_id})"
+    return f"environment: {task.name}{same}, {steps}"
+
+
 @dataclass(frozen=True)
 class Evaluate:
     """Run the policies of a run in their environment."""
@@ -190,7 +205,7 @@ class Evaluate:
     """Seed of the environments."""
 
     task: Name = None
-    """The task, where the policy does not say."""
+    """The task, a Gymnasium id, MODULE:CLASS or MODULE:ID, where the policy does not say."""
 
     json: Flag = False
     """Print JSON."""
@@ -202,6 +217,7 @@ class Evaluate:
         from mcetm.agents.policy import load_policy, seed_folders
         from mcetm.errors import UserError
         from mcetm.evaluation.returns import check_episodes, evaluate_policy
+        from mcetm.pipeline.results import read_module_file
         from mcetm.tasks import get_task
         from mcetm.tasks.own import remember, task_in_file
 
@@ -215,7 +231,8 @@ class Evaluate:
             if self.task is not None:
                 task = get_task(self.task)
             elif name is not None:
-                task = task_in_file(str(name), folder / "policy.json")
+                told = read_module_file(self.folder) or read_module_file(self.folder.parent.parent)
+                task = task_in_file(str(name), folder / "policy.json", module_file=told)
             else:
                 raise UserError(f"{folder} does not say its task; name one with --task.")
             result = evaluate_policy(task, policy.network, episodes=self.episodes, seed=self.seed)

@@ -15,7 +15,7 @@ from mcetm.errors import UserError
 from mcetm.evaluation.comparison import Cell, Comparison, Curve, Dataset, compare
 from mcetm.pipeline.config import read_settings
 from mcetm.pipeline.folder import compared_folder
-from mcetm.pipeline.results import Results, read_dataset_checksum, read_results
+from mcetm.pipeline.results import Results, read_environment, read_module_file, read_results
 from mcetm.pipeline.source import source_name
 from mcetm.tasks.datasets import RECIPES, task_of
 from mcetm.tasks.own import UnnamedModuleError, task_in_file
@@ -115,7 +115,12 @@ def _read(folder: Path, label: str | None) -> _Run:
     task = _task(folder, config, results.dataset)
     _check_scores(folder, results, None if task is None else task.scores)
     return _Run(
-        folder, results.dataset, read_dataset_checksum(folder), results.data_return, task, tuple(lines)
+        folder,
+        results.dataset,
+        read_environment(folder).dataset_checksum,
+        results.data_return,
+        task,
+        tuple(lines),
     )
 
 
@@ -155,7 +160,7 @@ def _task(folder: Path, config: dict[str, Any], source: str) -> Task | None:
     for candidate in candidates:
         if candidate is not None:
             try:
-                return task_in_file(str(candidate), folder)
+                return task_in_file(str(candidate), folder, module_file=read_module_file(folder))
             except UnnamedModuleError:
                 raise
             except UserError:  # a task of the user's own that is not at hand: returns are still returns

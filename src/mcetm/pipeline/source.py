@@ -11,7 +11,7 @@ from mcetm.envs import load_dataset
 from mcetm.errors import UserError
 from mcetm.files import path_kind
 from mcetm.pipeline.config import TrainConfig
-from mcetm.pipeline.results import read_dataset_checksum
+from mcetm.pipeline.results import read_environment, read_module_file
 from mcetm.tasks.datasets import D4RL_DATASETS
 from mcetm.tasks.own import task_in_file
 
@@ -38,7 +38,9 @@ def source_name(source: str) -> str:
 def read_log(config: TrainConfig, folder: Path | None = None, *, infos: bool = False) -> Transitions:
     """The dataset of a run, which must have actions and rewards; `folder` is where its settings come from."""
     if config.task is not None:
-        task_in_file(config.task, Path("config.json") if folder is None else folder / "config.json")
+        file = Path("config.json") if folder is None else folder / "config.json"
+        told = None if folder is None else read_module_file(folder)
+        task_in_file(config.task, file, module_file=told)
     log = load_dataset(config.dataset, task=config.task, infos=infos)
     log.require("reward", "action")
     return log
@@ -56,7 +58,7 @@ def read_log_again(
             f"mcetm train --resume {folder} --dataset FILE"
         )
     found = config if elsewhere is None else replace(config, dataset=located(elsewhere))
-    log, noted = read_log(found, folder, infos=infos), read_dataset_checksum(folder)
+    log, noted = read_log(found, folder, infos=infos), read_environment(folder).dataset_checksum
     if noted is not None and log.checksum != noted:
         raise UserError(
             f"{found.dataset} is not the log that {folder} was begun with: its data have another checksum."

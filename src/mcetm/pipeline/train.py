@@ -32,6 +32,7 @@ from mcetm.pipeline.sizes import check_sizes
 from mcetm.pipeline.source import read_log, source_name
 from mcetm.pipeline.stages import Stages
 from mcetm.report.page import write_report
+from mcetm.tasks.own import module_file
 from mcetm.tasks.registry import Task, get_task
 
 
@@ -109,7 +110,8 @@ def run_training(folder: Path, config: TrainConfig, log: Transitions | None = No
     """Do all that the configuration says and the folder does not hold yet; `log` if it is already read."""
     log = read_log(config) if log is None else log
     task = None if log.metadata.task is None else get_task(log.metadata.task)
-    environment = {**describe_environment(), "dataset_checksum": log.checksum}
+    measured = None if task is None else _measured(config, task)
+    environment = {**describe_environment(), "dataset_checksum": log.checksum, "measured_in": measured}
     write_json(folder / "environment.json", environment)
     train, holdout = log.split(config.holdout, seed=config.seed)
     lines, stages = _lines(config), Stages(folder / "seconds.json")
@@ -157,6 +159,17 @@ def run_training(folder: Path, config: TrainConfig, log: Transitions | None = No
     return run
 
 
+def _measured(config: TrainConfig, task: Task) -> dict[str, Any]:
+    """Where returns are measured, so that it is found again from any folder."""
+    name = task_name(config, task)
+    return {"task": name, "environment": task.env_id, "module_file": module_file(name)}
+
+
+def task_name(config: TrainConfig, task: Task) -> str:
+    """With its module, where the user's own has one: `task_in_file` knows it again."""
+    return config.task or task.name
+
+
 def results_of(run: Run) -> dict[str, Any]:
     """The table as plain data."""
     scores = None if run.task is None else run.task.scores
@@ -192,8 +205,7 @@ def seeds_of(config: TrainConfig) -> list[int]:
 def _save(folder: Path, agent: Agent, config: TrainConfig, task: Task | None) -> None:
     for i, seed in enumerate(seeds_of(config)):
         about = {
-            # With its module, where the user's own has one: `task_in_file` knows it again.
-            "task": None if task is None else config.task or task.name,
+            "task": None if task is None else task_name(config, task),
             "dataset": config.dataset,
             "algorithm": config.label,
             "preset": config.preset,
