@@ -7,7 +7,8 @@ import pytest
 
 import mcetm
 from mcetm.cli import main
-from mcetm.pipeline.source import located, source_name
+from mcetm.pipeline.source import located
+from mcetm.tasks.datasets import source_name
 from tests.conftest import random_fields
 
 SMALL = [

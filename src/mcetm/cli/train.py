@@ -73,11 +73,14 @@ class Train:
         """Train, save, print."""
         from mcetm.compilation import keep_programs
         from mcetm.console import output
+        from mcetm.data.card import make_card
         from mcetm.errors import UserError
+        from mcetm.numbers import number
         from mcetm.pipeline.config import read_config
-        from mcetm.pipeline.source import read_log, read_log_again, source_name
+        from mcetm.pipeline.source import read_log, read_log_again
         from mcetm.pipeline.train import results_of, train_run
         from mcetm.report.training import show_results
+        from mcetm.tasks.datasets import source_name
         from mcetm.tasks.own import remember
 
         keep_programs()
@@ -99,21 +102,36 @@ class Train:
             remember(config.task)
             folder = self.out or Path("runs") / f"{self._called(config)}-{self._name()}-{self.preset}"
             log = read_log(config, folder)  # bad data end here, before a folder is made
+        mean = number(float(log.episode_returns.mean()))
         say(
             f"{source_name(config.dataset)}: {len(log):,} transitions in {log.num_episodes:,} episodes, "
-            f"obs {log.obs_dim}, action {log.action_dim}, mean return {log.episode_returns.mean():,.1f}"
+            f"obs {log.obs_dim}, action {log.action_dim}, mean return {mean}"
         )
         say(_where_measured(log))
+        card = make_card(log)
+        for words in card.warnings:
+            say(f"worth knowing: {words}")
+        if self.resume is None and log.metadata.task is None and not self._asks_for_others():
+            config = _alone(config)
         try:
-            run = train_run(config, folder, log)
+            run = train_run(config, folder, log, card)
         except KeyboardInterrupt:
             say(f"stopped; go on with: mcetm train --resume {folder}")
             raise
         show_results(
             results_of(run), output(), normalised=run.task is not None and run.task.scores is not None
         )
-        say(f"report: {folder / 'report.html'}; the policy: mcetm.load_policy('{folder}')")
+        if run.task is None:
+            say(
+                "Returns were not measured, as no environment was named; for the policies as they are, "
+                f"mcetm evaluate {folder} --task NAME measures them."
+            )
+        say(f"report: {folder / 'report.html'}; in Python: mcetm.load_run('{folder}')")
         return 0
+
+    def _asks_for_others(self) -> bool:
+        """Whether other algorithms were asked for by name."""
+        return any(change.startswith("baselines") for change in self.set)
 
     def _given(self) -> str | None:
         """The log that was named."""
@@ -125,7 +143,7 @@ class Train:
 
     def _called(self, config: TrainConfig) -> str:
         """The log's part of the folder's name."""
-        from mcetm.pipeline.source import source_name
+        from mcetm.tasks.datasets import source_name
 
         return source_name(config.dataset).strip("/").replace("/", "-").replace(":", "-")
 
@@ -177,6 +195,15 @@ class Train:
         return config
 
 
+def _alone(config: TrainConfig) -> TrainConfig:
+    """Without the other algorithms of the table: where nothing is measured, there is nothing to compare."""
+    from dataclasses import replace
+
+    if config.baselines:
+        say(f"only {config.label} is trained: others are compared by their returns, in an environment")
+    return replace(config, baselines=())
+
+
 def _where_measured(log: Transitions) -> str:
     """Where returns are measured, or how to say where."""
     from mcetm.tasks import get_task
@@ -217,6 +244,7 @@ class Evaluate:
         from mcetm.agents.policy import load_policy, seed_folders
         from mcetm.errors import UserError
         from mcetm.evaluation.returns import check_episodes, evaluate_policy
+        from mcetm.numbers import with_spread
         from mcetm.pipeline.results import read_module_file
         from mcetm.tasks import get_task
         from mcetm.tasks.own import remember, task_in_file
@@ -239,7 +267,7 @@ class Evaluate:
             found[folder.name] = result.to_dict()
             if not self.json:
                 score = "" if result.score is None else f", score {result.score:.1f} ± {result.score_std:.1f}"
-                say(f"{folder.name}: return {result.mean:,.1f} ± {result.std:,.1f}{score}")
+                say(f"{folder.name}: return {with_spread(result.returns)}{score}")
         if self.json:
             print(json.dumps(found, indent=1))
         return 0

@@ -16,8 +16,7 @@ from mcetm.evaluation.comparison import Cell, Comparison, Curve, Dataset, compar
 from mcetm.pipeline.config import read_settings
 from mcetm.pipeline.folder import compared_folder
 from mcetm.pipeline.results import Results, read_environment, read_module_file, read_results
-from mcetm.pipeline.source import source_name
-from mcetm.tasks.datasets import RECIPES, task_of
+from mcetm.tasks.datasets import RECIPES, source_name, task_of
 from mcetm.tasks.own import UnnamedModuleError, task_in_file
 from mcetm.tasks.registry import ReferenceScores, Task
 from mcetm.training.metrics import MetricsFile

@@ -8,7 +8,21 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, model_validator
 
-from mcetm.documents import Checksum, Count, Finite, Label, Name, Record, Text, read_json
+from mcetm.data.card import Card
+from mcetm.documents import (
+    Checksum,
+    Count,
+    Finite,
+    Label,
+    Name,
+    Record,
+    Text,
+    checked,
+    parse,
+    read_bytes,
+    read_json,
+)
+from mcetm.files import write_json
 
 Returns = Annotated[list[Finite], Field(min_length=1)]
 
@@ -94,6 +108,25 @@ def read_module_file(folder: Path) -> str | None:
     """The file of the user's own module that a run's task was in."""
     measured = read_environment(folder).measured_in
     return None if measured is None else measured.module_file
+
+
+def write_card(folder: Path, card: Card) -> None:
+    """Keep the dataset card of a run's log, so that the run can be cited from its folder alone."""
+    write_json(folder / "card.json", card.to_dict())
+
+
+def read_card(folder: Path) -> Card | None:
+    """The dataset card of a run's log; runs of earlier versions have none."""
+    path = folder / "card.json"
+    if not path.exists():
+        return None
+    content = parse(path, read_bytes(path, largest=2**26))
+    metadata = content.get("metadata") if isinstance(content, dict) else None
+    if isinstance(metadata, dict):  # JSON knows no infinity
+        for name, endless in (("action_low", -math.inf), ("action_high", math.inf)):
+            if isinstance(bounds := metadata.get(name), list):
+                metadata[name] = [endless if bound is None else bound for bound in bounds]
+    return checked(path, content, Card)
 
 
 def read_seconds(path: Path) -> dict[str, float]:

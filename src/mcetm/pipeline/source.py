@@ -12,11 +12,8 @@ from mcetm.errors import UserError
 from mcetm.files import path_kind
 from mcetm.pipeline.config import TrainConfig
 from mcetm.pipeline.results import read_environment, read_module_file
-from mcetm.tasks.datasets import D4RL_DATASETS
+from mcetm.tasks.datasets import FILES
 from mcetm.tasks.own import task_in_file
-
-_FILES = (".hdf5", ".h5", ".npz", ".csv", ".tsv", ".txt", ".parquet", ".arrow", ".feather")
-_D4RL_FILES = {file: name for name, file in D4RL_DATASETS.items()}
 
 
 def located(source: str) -> str:
@@ -25,14 +22,6 @@ def located(source: str) -> str:
     if path_kind(path) in ("file", "other") or path_kind(path / "data" / "metadata.json") == "file":
         return os.path.abspath(path)  # noqa: PTH100 (a link keeps the name that was typed)
     return source
-
-
-def source_name(source: str) -> str:
-    """A D4RL file by its dataset's name, another file by its own."""
-    path = Path(source)
-    if path.suffix.lower() in _FILES:
-        return _D4RL_FILES.get(path.name, path.stem)
-    return path.name if path.is_absolute() else source.removeprefix("d4rl:").removeprefix("minari:")
 
 
 def read_log(config: TrainConfig, folder: Path | None = None, *, infos: bool = False) -> Transitions:
@@ -51,7 +40,7 @@ def read_log_again(
 ) -> Transitions:
     """The log that a run was begun with, which may have moved `elsewhere`; another one is refused."""
     path = Path(config.dataset)
-    is_file = path.is_absolute() or path.suffix.lower() in _FILES
+    is_file = path.is_absolute() or path.suffix.lower() in FILES
     if elsewhere is None and is_file and path_kind(path) == "nothing":
         raise UserError(
             f"{folder} was begun with {path}, and there is no such file; say where it is now: "

@@ -17,6 +17,7 @@ import numpy as np
 
 from mcetm.agents.fit import Agent, fit_agent, mean_returns
 from mcetm.agents.policy import Policy, numpy_policy
+from mcetm.data.card import Card, make_card
 from mcetm.data.transitions import Transitions
 from mcetm.errors import UserError
 from mcetm.files import write_json
@@ -28,10 +29,12 @@ from mcetm.pipeline.environment import describe_environment
 from mcetm.pipeline.folder import compared_folder
 from mcetm.pipeline.lock import is_free_for_a_run, locked
 from mcetm.pipeline.models import Models, train_models
+from mcetm.pipeline.results import write_card
 from mcetm.pipeline.sizes import check_sizes
-from mcetm.pipeline.source import read_log, source_name
+from mcetm.pipeline.source import read_log
 from mcetm.pipeline.stages import Stages
 from mcetm.report.page import write_report
+from mcetm.tasks.datasets import source_name
 from mcetm.tasks.own import module_file
 from mcetm.tasks.registry import Task, get_task
 
@@ -60,7 +63,7 @@ class Run:
     task: Task | None
 
 
-def train_run(config: TrainConfig, folder: Path, log: Transitions) -> Run:
+def train_run(config: TrainConfig, folder: Path, log: Transitions, card: Card | None = None) -> Run:
     """Begin a run, or go on with it, alone in its folder.
 
     What is refused before anything was learned leaves nothing behind.
@@ -73,7 +76,7 @@ def train_run(config: TrainConfig, folder: Path, log: Transitions) -> Run:
     with locked(folder):
         begun = start_run(config, folder)
         try:
-            return run_training(folder, config, log)
+            return run_training(folder, config, log, card)
         except (UserError, MemoryError, RuntimeError) as error:
             if begun and (isinstance(error, UserError) or is_shortage(error)):
                 _withdraw(folder)
@@ -99,16 +102,20 @@ def _withdraw(folder: Path) -> None:
     """Take back what a run wrote before it learned anything."""
     if any(folder.rglob("metrics.jsonl")):
         return
-    for name in ("config.json", "environment.json", "seconds.json"):
+    for name in ("config.json", "environment.json", "card.json", "seconds.json"):
         (folder / name).unlink(missing_ok=True)
     for path in sorted(folder.rglob("*"), reverse=True):  # what is inside comes first
         with contextlib.suppress(OSError):
             path.rmdir()
 
 
-def run_training(folder: Path, config: TrainConfig, log: Transitions | None = None) -> Run:
+def run_training(
+    folder: Path, config: TrainConfig, log: Transitions | None = None, card: Card | None = None
+) -> Run:
     """Do all that the configuration says and the folder does not hold yet; `log` if it is already read."""
     log = read_log(config) if log is None else log
+    card = make_card(log) if card is None else card
+    write_card(folder, card)
     task = None if log.metadata.task is None else get_task(log.metadata.task)
     measured = None if task is None else _measured(config, task)
     environment = {**describe_environment(), "dataset_checksum": log.checksum, "measured_in": measured}
@@ -150,6 +157,7 @@ def run_training(folder: Path, config: TrainConfig, log: Transitions | None = No
             folder,
             title=f"{config.label} on {source_name(config.dataset)}",
             results=results,
+            warnings=card.warnings,
             histories={outcome.name: outcome.history for outcome in outcomes},
             energies=None if models is None else models.held_out,
             thresholds=None if models is None else models.deltas,

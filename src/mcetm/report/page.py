@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from mcetm.console import one_line
 from mcetm.files import write_text
+from mcetm.numbers import number, numbers, with_spread
 from mcetm.report.figures import STYLES, figure
 
 _CSS = """
@@ -32,6 +34,7 @@ def write_report(
     *,
     title: str,
     results: dict[str, Any],
+    warnings: Sequence[str] = (),
     histories: dict[str, list[dict[str, Any]]],
     energies: np.ndarray | None,
     thresholds: np.ndarray | None,
@@ -55,7 +58,7 @@ def write_report(
         draw_signals(figures / "signals", histories[own])
         words = f"{own}: mean Q, the penalty before its weight, and the shares that are cut off."
         shown.append(("signals", words))
-    parts = [f"<h1>{html.escape(title)}</h1>", _table(results), _diagnosis(results)]
+    parts = [f"<h1>{html.escape(title)}</h1>", _table(results), _warned(warnings), _diagnosis(results)]
     for name, words in shown:
         image = base64.b64encode((figures / f"{name}.png").read_bytes()).decode()
         source = f"data:image/png;base64,{image}"
@@ -160,19 +163,25 @@ def _diagnosis(results: dict[str, Any]) -> str:
 
 
 def _mean(seeds: list[float] | None) -> str:
-    return "" if seeds is None else f"{np.mean(seeds):.4g}"
+    return "" if seeds is None else number(float(np.mean(seeds)))
+
+
+def _warned(warnings: Sequence[str]) -> str:
+    """What the dataset card says a careful reader should know."""
+    if not warnings:
+        return ""
+    items = "".join(f"<li>{html.escape(one_line(words, 1000))}</li>" for words in warnings)
+    return f"<h2>Worth knowing about the log</h2><ul>{items}</ul>"
 
 
 def _table(results: dict[str, Any]) -> str:
-    rows = [("the data", f"{results['data_return']:,.1f}", "", "")]
-    for name, found in results["algorithms"].items():
-        if found is None:
-            rows.append((name, "not measured: there is no environment", "", ""))
-            continue
-        spread = "" if found["std"] is None else f" ± {found['std']:,.1f}"
+    measured = {name: found for name, found in results["algorithms"].items() if found is not None}
+    rows = [("the data", number(results["data_return"]), "", "")]
+    for name, found in measured.items():
         score = "" if found["score"] is None else f"{found['score']:.1f}"
-        seeds = ", ".join(f"{x:,.1f}" for x in found["returns"])
-        rows.append((name, f"{found['mean']:,.1f}{spread}", score, seeds))
+        rows.append((name, with_spread(found["returns"]), score, ", ".join(numbers(found["returns"]))))
     cells = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows)
     body = "".join(f"<tr>{row}</tr>" for row in cells)
-    return f"<table><tr><th></th><th>return</th><th>score</th><th>seeds</th></tr>{body}</table>"
+    table = f"<table><tr><th></th><th>return</th><th>score</th><th>seeds</th></tr>{body}</table>"
+    missing = "" if measured else "<p>The policies' returns were not measured: there is no environment.</p>"
+    return table + missing
