@@ -15,14 +15,11 @@ from mcetm.errors import UserError
 from mcetm.evaluation.comparison import Comparison, Curve, Dataset, Entry, compare, pool
 from mcetm.pipeline.config import read_settings
 from mcetm.pipeline.folder import compared_folder
-from mcetm.pipeline.results import Results, learning_curve, read_dataset_checksum, read_results
-from mcetm.tasks.datasets import D4RL_DATASETS, RECIPES, task_of
+from mcetm.pipeline.results import Results, learning_curve, read_environment, read_module_file, read_results
+from mcetm.tasks.datasets import RECIPES, source_name, task_of
 from mcetm.tasks.own import UnnamedModuleError, task_in_file
 from mcetm.tasks.registry import ReferenceScores, Task
 from mcetm.training.metrics import MetricsFile
-
-_FILES = (".hdf5", ".h5", ".npz", ".csv", ".parquet")
-_D4RL_FILES = {file: name for name, file in D4RL_DATASETS.items()}
 
 
 @dataclass(frozen=True)
@@ -117,7 +114,12 @@ def _read(folder: Path, label: str | None) -> _Run:
     task = _task(folder, config, results.dataset)
     _check_scores(folder, results, None if task is None else task.scores)
     return _Run(
-        folder, results.dataset, read_dataset_checksum(folder), results.data_return, task, tuple(lines)
+        folder,
+        results.dataset,
+        read_environment(folder).dataset_checksum,
+        results.data_return,
+        task,
+        tuple(lines),
     )
 
 
@@ -139,7 +141,7 @@ def _check_together(folder: Path, config: dict[str, Any], results: Results) -> N
 def _task(folder: Path, config: dict[str, Any], source: str) -> Task | None:
     """The task of a run: as configured, as its policies say, or as the dataset's name tells."""
     policies = [place for place in seed_folders(folder) if (place / "policy.json").exists()]
-    name = _short(source)
+    name = source_name(source)
     recipe = RECIPES.get(name)
     candidates = (
         config.get("task"),
@@ -149,7 +151,7 @@ def _task(folder: Path, config: dict[str, Any], source: str) -> Task | None:
     for candidate in candidates:
         if candidate is not None:
             try:
-                return task_in_file(str(candidate), folder)
+                return task_in_file(str(candidate), folder, module_file=read_module_file(folder))
             except UnnamedModuleError:
                 raise
             except UserError:  # a task of the user's own that is not at hand: returns are still returns
@@ -183,17 +185,9 @@ def _by_dataset(runs: Sequence[_Run]) -> dict[str, list[_Run]]:
                 break
         else:
             groups.append([run])
-    names = [min((_short(run.source) for run in group), key=len) for group in groups]
+    names = [min((source_name(run.source) for run in group), key=len) for group in groups]
     clear = len(set(names)) == len(names)
     return {name if clear else group[0].source: group for name, group in zip(names, groups, strict=True)}
-
-
-def _short(source: str) -> str:
-    """A D4RL file by its dataset's name, another file by its own."""
-    path = Path(source)
-    if path.suffix.lower() not in _FILES:
-        return source.removeprefix("d4rl:").removeprefix("minari:")
-    return _D4RL_FILES.get(path.name, path.stem)
 
 
 def _without_repetition(lines: Sequence[_Line], dataset: str) -> list[_Line]:
