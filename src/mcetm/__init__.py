@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from mcetm.errors import UserError
     from mcetm.evaluation.returns import Evaluation, Evaluations, evaluate
     from mcetm.pipeline.fit import fit
+    from mcetm.pipeline.loaded import load_run
     from mcetm.pipeline.presets import make_config as preset
     from mcetm.tasks import ReferenceScores, Task, get_task, read_policy, register_task
 
@@ -73,6 +74,7 @@ _HOMES = {
     "errors": ("UserError",),
     "evaluation.returns": ("Evaluation", "Evaluations", "evaluate"),
     "pipeline.fit": ("fit",),
+    "pipeline.loaded": ("load_run",),
     "tasks": ("ReferenceScores", "Task", "get_task", "read_policy", "register_task"),
 }
 
@@ -123,6 +125,7 @@ __all__ = [
     "get_task",
     "load_dataset",
     "load_policy",
+    "load_run",
     "make_card",
     "preset",
     "read_policy",

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from mcetm import Task, Transitions, UserError, World, WorldSettings
-from mcetm.dynamics import CalibrationSettings, HeadSettings, LearnedTermination, View
+from mcetm.dynamics import CalibrationSettings, HeadSettings, LearnedTermination, PairSettings, View
 from mcetm.dynamics.reward import TerminationRule
 from tests.dynamics.test_model import TOY
 
 HEAD = HeadSettings(width=8, depth=1, steps=20, batch_size=16)
+PAIRS = PairSettings(width=8, autoencoder_width=8, steps=20, autoencoder_steps=20, batch_size=16, folds=1)
 KEY = jax.random.key(0)
 HALFWAY = Task("halfway", "Pendulum-v1", 2, (-1.0,), (1.0,), 10, termination=lambda s: s[..., 0] > 0.5)
 ENDLESS = Task("endless", "Pendulum-v1", 2, (-1.0,), (1.0,), 10)
@@ -32,7 +33,7 @@ def log(*, ends: bool) -> Transitions:
 def around(task: Task | None, termination: Literal["auto", "learned", "none"], *, ends: bool = True) -> World:
     train, holdout = log(ends=ends).split(0.2)
     config = WorldSettings(
-        reward=HEAD, termination=termination, calibration=CalibrationSettings(quantile=0.9), pairs=None
+        reward=HEAD, pairs=PAIRS, termination=termination, calibration=CalibrationSettings(quantile=0.9)
     )
     return World.of(TOY, train, holdout=holdout, config=config, task=task)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,6 +15,7 @@ import numpy as np
 from pydantic import ConfigDict, Field, model_validator
 from safetensors.numpy import load, save
 
+from mcetm.console import say
 from mcetm.data.names import are_names
 from mcetm.documents import Checksum, Count, FileError, Finite, Record, Text, checked, parse, read_bytes
 from mcetm.errors import UserError
@@ -60,12 +62,12 @@ class _About(Record):
             if not low < high:
                 raise ValueError(f"has a lower bound {low:g} that is not below its upper one {high:g}")
         widths = {"obs_names": self.obs_dim, "action_names": len(self.action_low)}
-        for field, width in widths.items():
-            names = getattr(self, field)
+        for named, width in widths.items():
+            names = getattr(self, named)
             if not are_names(names):
-                raise ValueError(f"has '{field}' that are not names of columns, each once")
+                raise ValueError(f"has '{named}' that are not names of columns, each once")
             if names is not None and len(names) != width:
-                raise ValueError(f"has {len(names)} '{field}' for {width} numbers")
+                raise ValueError(f"has {len(names)} '{named}' for {width} numbers")
         return self
 
 
@@ -90,10 +92,12 @@ class Policy:
     """What is known of it: task, algorithm, seed, updates."""
     world: Any = None
     """The world that it was trained in, where that is at hand."""
+    find_world: Callable[[], Any] | None = field(default=None, repr=False)
+    """Reads the world when it is first asked for; of a policy that belongs to a run."""
 
     def __call__(self, obs: Any, *, rng: np.random.Generator | None = None) -> np.ndarray:
         """Actions for one observation or for each row; with `rng` sampled, else the mode."""
-        rows = np.asarray(obs, np.float32)
+        rows = _rows(obs, self.network.obs_dim)
         if rows.shape[-1:] != (self.network.obs_dim,) or rows.ndim > 2:
             raise UserError(
                 f"The policy takes observations of width {self.network.obs_dim}, not {rows.shape}."
@@ -108,10 +112,15 @@ class Policy:
 
     def trust(self, obs: Any) -> Trust:
         """Whether the model knows what the policy does here; for one observation or for each row."""
-        if self.world is None or self.world.trust is None:
-            raise UserError("This policy has no world beside it, so nothing is known of where to trust it.")
-        score = np.asarray(self.world.pair_score(obs, self(obs)))
-        return Trust(score, float(self.world.trust.pair_limit))
+        action = self(obs)  # an observation that cannot be is refused first
+        world = self.find_world() if self.world is None and self.find_world is not None else self.world
+        if world is None or world.trust is None:
+            raise UserError(
+                "This policy has no world beside it, so nothing is known of where to trust it; those of "
+                "mcetm.load_run(folder) have theirs, where their algorithm learned in one."
+            )
+        score = np.asarray(world.pair_score(np.asarray(obs, np.float32), action))
+        return Trust(score, float(world.trust.pair_limit))
 
     def save(self, folder: str | Path) -> None:
         """Write `policy.safetensors` and `policy.json`, each whole or not at all; `load_policy` reads them.
@@ -182,14 +191,37 @@ def numpy_policy(actor: Actor, *, deterministic: bool = True) -> TanhGaussianPol
     return policy.within(tuple((centre - half).tolist()), tuple((centre + half).tolist()))
 
 
-def load_policy(path: str | Path) -> Policy:
-    """Read a policy's folder, or a run's (its first seed)."""
+def load_policy(path: str | Path, *, seed: int | None = None) -> Policy:
+    """Read a policy's folder, or a run's.
+
+    **Arguments:**
+
+    - `path`: the folder of a run, or of one policy.
+    - `seed`: which of a run's policies. Without it the first is taken; a line says so if there are others.
+
+    **Returns:** the policy, without the world it was trained in; `mcetm.load_run` has that too.
+    """
     folder = Path(path)
-    places = [folder, folder / "policy", *seed_folders(folder)]
+    seeds = {int(place.name.removeprefix("seed-")): place for place in seed_folders(folder)}
+    if seed is not None and seeds:
+        if seed not in seeds:
+            raise UserError(f"{path} has no policy of seed {seed}, but of {', '.join(map(str, seeds))}.")
+        places = [seeds[seed]]
+    else:
+        places = [folder, folder / "policy", *seeds.values()]
     found = next((place for place in places if (place / "policy.json").is_file()), None)
     if found is None:
         raise UserError(f"{path} holds no policy: there is no policy.json in it or in its folder policy/.")
     about = read_about(found)
+    if seed is not None and not seeds and about.get("seed") != seed:
+        raise UserError(f"{path} is the policy of seed {about.get('seed')}, not of {seed}.")
+    if seed is None and found in seeds.values() and len(seeds) > 1:
+        taken = next(number for number, place in seeds.items() if place == found)
+        say(
+            f"{path} has policies of the seeds {', '.join(map(str, seeds))}; this is that of seed {taken} "
+            "(choose with seed=).",
+            file=sys.stderr,
+        )
     return Policy(_network(found / "policy.safetensors", about), about)
 
 
@@ -242,6 +274,16 @@ def _checksum(about: Mapping[str, Any], weights: bytes) -> str:
     digest = hashlib.sha256(json.dumps(said, sort_keys=True, default=lambda array: array.tolist()).encode())
     digest.update(weights)
     return digest.hexdigest()
+
+
+def _rows(obs: Any, width: int) -> np.ndarray:
+    try:
+        with np.errstate(over="ignore"):  # what is too large is infinite, and refused as that
+            return np.asarray(obs, np.float32)
+    except (TypeError, ValueError):
+        raise UserError(
+            f"The policy takes {width} numbers for each observation, and this {type(obs).__name__} has not."
+        ) from None
 
 
 def _require_finite(what: str, rows: np.ndarray) -> None:

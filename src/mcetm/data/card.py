@@ -200,6 +200,8 @@ def _saturated_share(transitions: Transitions) -> float | None:
     if action.size == 0 or metadata.action_low is None or metadata.action_high is None:
         return None
     low, high = np.array(metadata.action_low, np.float32), np.array(metadata.action_high, np.float32)
+    bounded = np.isfinite(low) & np.isfinite(high)
+    low, high = np.where(bounded, low, 0.0), np.where(bounded, high, 0.0)
     half = np.where(high > low, (high - low) / 2, np.inf)
     return float(np.mean(np.abs(action - (low + high) / 2) >= _SATURATED * half))
 

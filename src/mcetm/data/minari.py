@@ -24,8 +24,9 @@ from mcetm.data.validate import DataError, Fault, ReadOptions
 from mcetm.errors import UserError
 from mcetm.files import check_input, path_kind
 from mcetm.formats import hdf5_arrays, open_hdf5
+from mcetm.tasks.environments import are_options, with_options
 from mcetm.tasks.layout import Part, is_image, names_of, said
-from mcetm.tasks.registry import get_task, task_names
+from mcetm.tasks.registry import get_task, is_at_hand, task_names
 
 _MOST_DESCRIPTION = 64 << 20
 _STEPS = ("rewards", "terminations")
@@ -67,14 +68,15 @@ def read_minari(name: str, **options: Unpack[ReadOptions]) -> Transitions:
     read = _hdf5_episodes if description.format == "hdf5" else _arrow_episodes
     episodes = list(read(folder / "data", description))
     described = (("observations", description.obs), ("actions", description.action))
+    task, notes = (None, ()) if options.get("task") else _task_of(description)
     metadata = Metadata(
         source=f"minari:{name}",
-        task=_task_of(description.environment, description.obs),
+        task=task,
         action_low=_bounds(description.action, "low"),
         action_high=_bounds(description.action, "high"),
         obs_names=_names(description.obs),
         action_names=_names(description.action),
-        notes=tuple(filter(None, (said(*spaces) for spaces in described))),
+        notes=(*notes, *filter(None, (said(*spaces) for spaces in described))),
         provenance={"minari": description.name or name, "environment": description.environment},
     )
     return from_episodes(episodes, metadata=metadata, **options)
@@ -104,6 +106,8 @@ class _Description:
     episodes: int
     name: str | None
     environment: str | None
+    options: dict[str, Any]
+    """What the environment was made with."""
     obs: tuple[_Box, ...]
     action: tuple[_Box, ...]
 
@@ -115,7 +119,8 @@ def _read_description(path: Path) -> _Description:
     try:
         content = json.loads(path.read_bytes())
         spec = content.get("env_spec")
-        environment = None if spec is None else json.loads(spec)["id"]
+        said = {} if spec is None else json.loads(spec)
+        environment, kwargs = (None if spec is None else said["id"]), said.get("kwargs")
         name = content.get("dataset_id")
         form, episodes = content["data_format"], content["total_episodes"]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -129,6 +134,9 @@ def _read_description(path: Path) -> _Description:
         episodes=episodes,
         name=one_line(name) if isinstance(name, str) else None,
         environment=one_line(environment) if isinstance(environment, str) else None,
+        options={key: kwargs[key] for key in kwargs if key != "render_mode"}
+        if isinstance(kwargs, dict)
+        else {},
         obs=_read_space(path, content, "observation"),
         action=_read_space(path, content, "action"),
     )
@@ -240,11 +248,35 @@ def _episode(
     }
 
 
-def _task_of(environment: str | None, boxes: tuple[_Box, ...]) -> str | None:
-    """The task of this environment, unless options of its own changed what it observes."""
-    width = sum(box.size for box in boxes)
+def _task_of(description: _Description) -> tuple[str | None, tuple[str, ...]]:
+    """The task of the environment that the dataset names, or why there is none.
+
+    Only what is registered here already is made: an import that a file asks for would run its choice of code.
+    """
+    environment, options = description.environment, description.options
+    width = sum(box.size for box in description.obs)
+    if environment is None:
+        return None, ()
     known = (get_task(name) for name in task_names())
-    return next((task.name for task in known if (task.env_id, task.obs_dim) == (environment, width)), None)
+    for task in known:
+        if (task.env_id, task.obs_dim, dict(task.env_kwargs)) == (environment, width, options):
+            return task.name, ()
+    told = f"the dataset names its environment, {environment}"
+    if not are_options(options):
+        return None, (f"{told}, with options that are not used: a task of your own can, --task NAME",)
+    if not is_at_hand(environment):
+        way = environment if ":" in environment else f"PACKAGE:{environment}"
+        return None, (
+            f"{told}, which no package has registered here; --task {way} imports the one that does",
+        )
+    name = with_options(environment, options)
+    try:
+        task = get_task(name)
+    except UserError as error:
+        return None, (one_line(f"{told}, and it cannot be used: {error}", 300),)
+    if task.obs_dim != width:
+        return None, (f"{told}, and its observations have {task.obs_dim} numbers, not {width}",)
+    return task.name, (f"returns are measured in the environment that the dataset names, {name}",)
 
 
 def _names(boxes: tuple[_Box, ...]) -> tuple[str, ...] | None:

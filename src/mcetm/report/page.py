@@ -13,6 +13,7 @@ import numpy as np
 from mcetm.console import one_line
 from mcetm.data.card import Card
 from mcetm.files import write_text
+from mcetm.numbers import number, numbers, with_spread
 from mcetm.report.card import transitions_of
 from mcetm.report.figures import STYLES, figure
 
@@ -141,7 +142,7 @@ def _log(card: Card) -> str:
     if metadata.reward_name is not None:
         rows.append(("reward", metadata.reward_name))
     cells = "".join(f"<tr><td>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>" for a, b in rows)
-    known = "".join(f"<li>{html.escape(warning)}</li>" for warning in card.warnings)
+    known = "".join(f"<li>{html.escape(one_line(words, 1000))}</li>" for words in card.warnings)
     return f"<h2>The log</h2><table>{cells}</table>" + (
         f"<p>Worth knowing:</p><ul>{known}</ul>" if known else ""
     )
@@ -182,19 +183,17 @@ def _diagnosis(results: dict[str, Any]) -> str:
 
 
 def _mean(seeds: list[float] | None) -> str:
-    return "" if seeds is None else f"{np.mean(seeds):.4g}"
+    return "" if seeds is None else number(float(np.mean(seeds)))
 
 
 def _table(results: dict[str, Any]) -> str:
-    rows = [("the data", f"{results['data_return']:,.1f}", "", "")]
-    for name, found in results["algorithms"].items():
-        if found is None:
-            rows.append((name, "not measured: there is no environment", "", ""))
-            continue
-        spread = "" if found["std"] is None else f" ± {found['std']:,.1f}"
+    measured = {name: found for name, found in results["algorithms"].items() if found is not None}
+    rows = [("the data", number(results["data_return"]), "", "")]
+    for name, found in measured.items():
         score = "" if found["score"] is None else f"{found['score']:.1f}"
-        seeds = ", ".join(f"{x:,.1f}" for x in found["returns"])
-        rows.append((name, f"{found['mean']:,.1f}{spread}", score, seeds))
+        rows.append((name, with_spread(found["returns"]), score, ", ".join(numbers(found["returns"]))))
     cells = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows)
     body = "".join(f"<tr>{row}</tr>" for row in cells)
-    return f"<table><tr><th></th><th>return</th><th>score</th><th>seeds</th></tr>{body}</table>"
+    table = f"<table><tr><th></th><th>return</th><th>score</th><th>seeds</th></tr>{body}</table>"
+    missing = "" if measured else "<p>The policies' returns were not measured: there is no environment.</p>"
+    return table + missing
