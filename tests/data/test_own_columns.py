@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,8 @@ from hypothesis import strategies as st
 from mcetm import Columns, Transitions, UserError, load_dataset, make_card
 from mcetm.cli import main
 from mcetm.data import DataError
+from mcetm.data.columns import columns_beside
+from mcetm.data.describe import write_description
 from mcetm.data.dialect import decimal_of, number
 from tests.conftest import assert_same, random_fields
 
@@ -429,6 +432,31 @@ def test_a_description_is_proposed_and_used(tmp_path: Path, capsys: pytest.Captu
     (tmp_path / "plant.mcetm.toml").write_text("obs = [")
     with pytest.raises(UserError, match="is not TOML"):
         load_dataset(path)
+
+
+@given(
+    names=st.lists(
+        st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\r\n\0"), max_size=12)
+        | st.sampled_from(["time", "cost", "done", "pump", "next_x", "x", "episode", "date"]),
+        min_size=1,
+        max_size=6,
+    ),
+    cells=st.sampled_from(["1", "0,5", "a", "", "2024-01-05"]),
+)
+@settings(max_examples=80, deadline=None)
+def test_whatever_is_described_can_be_read_back(
+    names: list[str], cells: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("table") / "log.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file, delimiter=";", quoting=csv.QUOTE_ALL)
+        table.writerow(names)
+        table.writerows([[cells if i % 2 else str(row) for i in range(len(names))] for row in range(3)])
+    place, found = write_description(path)
+    columns = columns_beside(path)
+    assert columns is not None
+    assert list(columns.obs) == found.fields["obs"]
+    assert len(place.read_text(encoding="utf-8").splitlines()) < 40
 
 
 def test_what_cannot_be_proposed_is_left_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
