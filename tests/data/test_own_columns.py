@@ -416,6 +416,13 @@ def test_a_description_is_proposed_and_used(tmp_path: Path, capsys: pytest.Captu
     assert main(["data", "describe", str(path)]) == 2
     assert "exists already; --force replaces it" in capsys.readouterr().err
     assert main(["data", "describe", str(path), "--force"]) == 0
+    capsys.readouterr()
+    bounds = ["--action-low", "-1", "--action-high", "1"]
+    assert main(["data", "inspect", str(path), "--obs", "flow", *bounds, "--json"]) == 0
+    said = capsys.readouterr()
+    assert "plant.mcetm.toml says, but for obs, action_low, action_high" in said.err
+    card = json.loads(said.out)
+    assert (card["metadata"]["obs_names"], card["metadata"]["action_names"]) == (["flow"], ["pump", "valve"])
     (tmp_path / "plant.mcetm.toml").write_text('obs = ["flow"]\nrewards = "cost"\n')
     with pytest.raises(UserError, match=r"plant.mcetm.toml cannot be used: There is no setting 'rewards'"):
         load_dataset(path)

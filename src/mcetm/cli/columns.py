@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import arg
+
+from mcetm.console import say
 
 if TYPE_CHECKING:
     from mcetm.data.columns import Columns
@@ -57,12 +61,20 @@ class ColumnOptions:
     decimal: Sign = None
     """What separates decimals, a point or a comma, where the numbers do not tell."""
 
-    def settings(self) -> Columns | None:
-        """What was typed; None where nothing was, so that a file beside the table is asked."""
-        from mcetm.data.columns import Columns
-        from mcetm.settings import from_plain
+    def settings(self, source: str) -> Columns | None:
+        """What was typed, beside what a file beside the table says; None where nothing was typed."""
+        from mcetm.data.columns import Columns, file_beside
+        from mcetm.envs import described_columns
+        from mcetm.settings import from_plain, to_plain
 
         given: dict[str, Any] = {
             name: value for name, value in asdict(self).items() if value not in (None, ())
         }
-        return from_plain(Columns, given, "columns") if given else None
+        if not given:
+            return None
+        beside = described_columns(source)
+        if beside is not None:
+            place = file_beside(Path(source))
+            say(f"columns are as {place} says, but for {', '.join(given)}", file=sys.stderr)
+            given = {**to_plain(beside), **given}
+        return from_plain(Columns, given, "columns")

@@ -60,7 +60,7 @@ class Inspect:
                 task=self.task,
                 min_transitions=self.min_transitions,
                 time_limit=self.time_limit,
-                columns=self.columns.settings(),
+                columns=self.columns.settings(self.source),
             )
         except UserError as error:
             if not self.json:
@@ -199,7 +199,7 @@ class Convert:
             infos=True,
             task=self.task,
             time_limit=self.time_limit,
-            columns=self.columns.settings(),
+            columns=self.columns.settings(self.source),
         )
         write_file(transitions, self.out)
         say(f"wrote {self.out}: {len(transitions):,} transitions, checksum {transitions.checksum[:16]}")

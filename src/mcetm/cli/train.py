@@ -13,6 +13,7 @@ from mcetm.console import say
 
 if TYPE_CHECKING:
     from mcetm.data import Transitions
+    from mcetm.data.columns import Columns
     from mcetm.pipeline.config import TrainConfig
 
 Name = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
@@ -166,10 +167,19 @@ class Train:
             if given and option.name not in _BESIDE_RESUME:
                 raise UserError(f"--{option.name} cannot go with --resume: the run's own settings hold.")
 
+    def _described(self, source: str) -> Columns | None:
+        """What a file beside the dataset says of its columns."""
+        from mcetm.data.columns import file_beside
+        from mcetm.envs import described_columns
+
+        columns = described_columns(source)
+        if columns is not None:
+            say(f"columns are as {file_beside(Path(source))} says")
+        return columns
+
     def _config(self) -> TrainConfig:
         from dataclasses import replace
 
-        from mcetm.envs import described_columns
         from mcetm.errors import UserError
         from mcetm.pipeline.config import changed, with_steps
         from mcetm.pipeline.models import check_models, earlier_models
@@ -192,7 +202,11 @@ class Train:
         )
         if self.models is not None:
             config = replace(config, models_from=str(self.models.resolve()))
-        columns = self.columns.settings() or (None if given is None else described_columns(given))
+        columns = None
+        if given is not None:
+            columns = self.columns.settings(given) or self._described(given)
+        elif self.columns != ColumnOptions():
+            raise UserError("Options name columns, but no log is named; put the file first.")
         if columns is not None:
             config = replace(config, columns=columns)
         if self.steps is not None:

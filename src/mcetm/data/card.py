@@ -15,6 +15,8 @@ from mcetm.tasks.registry import Task, get_task
 _SATURATED = 0.999
 """An action component this near to its bound, as a share of the half range, counts as saturated."""
 _FEW_TRANSITIONS = 1000
+_FEW_CHOICES = 10
+"""An action of so few different whole numbers may be a choice among them."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,18 @@ def make_card(transitions: Transitions) -> Card:
         "intrinsic": intrinsic_dimension(transitions.next_obs[transitions.next_known]),
         "rule_mismatches": _rule_mismatches(transitions, task),
     }
-    return Card(**facts, warnings=_warnings(facts))
+    warnings = _warnings({**facts, "choices": _choices(transitions)})
+    return Card(**facts, warnings=warnings)
+
+
+def _choices(transitions: Transitions) -> list[str]:
+    """Actions that take few whole numbers only, and more than one."""
+    found = []
+    for i, column in enumerate(transitions.action.T):
+        if (column == np.round(column)).all() and 1 < len(values := np.unique(column)) <= _FEW_CHOICES:
+            name = transitions.metadata.name_of("action", i) or str(i)
+            found.append(f"{name} ({', '.join(f'{value:g}' for value in values)})")
+    return found
 
 
 def _saturated_share(transitions: Transitions) -> float | None:
@@ -238,6 +251,11 @@ def _warnings(facts: dict[str, Any]) -> tuple[str, ...]:
         if columns.duplicates:
             pairs = _listed([f"{named(j)} repeats {named(i)}" for i, j in columns.duplicates])
             warnings.append(f"duplicate {field} columns: {pairs}")
+    if facts["choices"]:
+        warnings.append(
+            f"actions that look like a choice of few: {_listed(facts['choices'])}; only continuous actions "
+            "are supported, so a policy will take values between"
+        )
     if facts["reward"] is not None and facts["reward"].minimum == facts["reward"].maximum:
         warnings.append(f"every reward is {facts['reward'].minimum:g}")
     return (*warnings, *metadata.notes)

@@ -21,7 +21,7 @@ from mcetm.console import one_line
 from mcetm.data import cells as read
 from mcetm.data.arrow import import_pyarrow
 from mcetm.data.columns import Columns, Plan, columns_beside, columns_of, file_beside, plan_of
-from mcetm.data.dialect import Dialect, decimal_of, number, recognise, with_decimal
+from mcetm.data.dialect import Decimal, Dialect, decimal_of, number, recognise, with_decimal
 from mcetm.data.faults import DataError, Fault
 from mcetm.data.times import TimeError, arrange, seconds_of
 from mcetm.data.transitions import Metadata, Transitions
@@ -31,6 +31,8 @@ from mcetm.files import check_input
 from mcetm.formats import check_size, unreadable
 
 _NUMBER_BYTES = 8
+_FIRST = 1000
+"""Rows that usually tell the decimal sign."""
 _CHUNK = 50_000
 """Rows of text that are in memory at once."""
 
@@ -78,13 +80,13 @@ def read_csv(path: str | Path, **options: Unpack[ReadOptions]) -> Transitions:
     dialect = recognise(path)
     names = list(dialect.header)
     plan = plan_of(names, columns, str(path))
-    if columns is not None and columns.decimal is not None:
-        dialect = with_decimal(dialect, columns.decimal)
     if not _is_even(path, dialect):
         raise DataError(str(path), _row_faults(path, dialect))
+    chosen = None if columns is None else columns.decimal
+    dialect = with_decimal(dialect, chosen or _first_decimal(path, dialect, plan))
     found = _loaded(path, dialect, plan)
     if found is None:
-        dialect, found = _converted(path, dialect, plan, chosen=columns is not None and bool(columns.decimal))
+        dialect, found = _converted(path, dialect, plan, chosen=chosen is not None)
     said = (*notes, dialect.said) if dialect.said else notes
     return _from_columns(names, lambda i: found[i], plan, str(path), said, **options)
 
@@ -137,12 +139,10 @@ def _row_faults(path: Path, dialect: Dialect) -> list[Fault]:
 
 def _loaded(path: Path, dialect: Dialect, plan: Plan) -> dict[int, np.ndarray] | None:
     """The columns by NumPy's fast parser; None where anything in them is not as plain as it knows it."""
-    if dialect.decimal != "." or dialect.encoding == "utf-16":
-        return None
     flag = read.truth_or(float)
     converters: Any = dict.fromkeys(plan.flags, flag) or None
     try:
-        table = _loadtxt(path, dialect, plan.numbers, converters=converters)
+        table = _loadtxt(path, dialect, plan.numbers, converters=converters, numeric=True)
         found = dict(zip(plan.numbers, table.T, strict=True))
         for place in plan.texts.values():
             found.setdefault(place, _loadtxt(path, dialect, [place], dtype=str)[:, 0])
@@ -151,19 +151,29 @@ def _loaded(path: Path, dialect: Dialect, plan: Plan) -> dict[int, np.ndarray] |
     return found
 
 
-def _loadtxt(path: Path, dialect: Dialect, columns: Sequence[int], **options: Any) -> np.ndarray:
+def _first_decimal(path: Path, dialect: Dialect, plan: Plan) -> Decimal:
+    """The decimal sign, as far as the first rows tell."""
+    first = next(_chunks(path, dialect, rows=_FIRST), None)
+    numeric = [place for place in plan.numbers if place not in plan.flags]
+    return "." if first is None else decimal_of(cell for place in numeric for cell in first[place])[0]
+
+
+def _loadtxt(
+    path: Path, dialect: Dialect, columns: Sequence[int], *, numeric: bool = False, **options: Any
+) -> np.ndarray:
     """NumPy's parser below the header; cells may be quoted, and nothing in them starts a comment."""
-    with warnings.catch_warnings():
+    # NumPy knows decimal points only. A point in such a file groups thousands: then it has to give up.
+    points = str.maketrans({",": ".", ".": "\1"}) if numeric and dialect.decimal == "," else {}
+    with warnings.catch_warnings(), path.open(newline="", encoding=dialect.encoding) as file:
         warnings.filterwarnings("ignore", message="(?is).*input.*contained no data.*")
         table = np.loadtxt(
-            path,
+            (line.translate(points) for line in file) if points else file,
             delimiter=dialect.delimiter,
             skiprows=dialect.body,
             usecols=columns,
             ndmin=2,
             quotechar='"',
             comments=None,
-            encoding=dialect.encoding,
             **options,
         )
     return table.reshape(-1, len(columns))
@@ -205,12 +215,12 @@ def _converted(
     return dialect, {place: np.concatenate(found or [np.zeros(0)]) for place, found in parts.items()}
 
 
-def _chunks(path: Path, dialect: Dialect) -> Iterator[list[list[str]]]:
+def _chunks(path: Path, dialect: Dialect, rows: int = _CHUNK) -> Iterator[list[list[str]]]:
     """Some rows at a time, as columns of text."""
     try:
         with path.open(newline="", encoding=dialect.encoding) as file:
-            rows = dialect.rows(file)
-            while chunk := list(islice(rows, _CHUNK)):
+            lines = dialect.rows(file)
+            while chunk := list(islice(lines, rows)):
                 yield [list(column) for column in zip(*chunk, strict=True)]
     except (UnicodeDecodeError, csv.Error, ValueError) as error:
         raise UserError(f"{path} is not a table of text in UTF-8: {error}.") from None
