@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -120,7 +121,8 @@ class Train:
         try:
             run = train_run(config, folder, log, card)
         except KeyboardInterrupt:
-            say(f"stopped; go on with: mcetm train --resume {folder}")
+            if (folder / "config.json").exists():
+                say(f"stopped; go on with: mcetm train --resume {shlex.quote(str(folder))}")
             raise
         show_results(
             results_of(run), output(), normalised=run.task is not None and run.task.scores is not None
