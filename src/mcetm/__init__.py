@@ -45,7 +45,9 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from mcetm.envs import collect, load_dataset
     from mcetm.errors import UserError
+    from mcetm.estimates import Estimate, Estimates, EstimateSettings, PolicyEstimates
     from mcetm.evaluation.returns import Evaluation, Evaluations, evaluate
+    from mcetm.pipeline.estimate import estimate
     from mcetm.pipeline.fit import fit
     from mcetm.pipeline.presets import make_config as preset
     from mcetm.tasks import ReferenceScores, Task, get_task, read_policy, register_task
@@ -62,7 +64,9 @@ _HOMES = {
     ),
     "envs": ("collect", "load_dataset"),
     "errors": ("UserError",),
+    "estimates": ("Estimate", "EstimateSettings", "Estimates", "PolicyEstimates"),
     "evaluation.returns": ("Evaluation", "Evaluations", "evaluate"),
+    "pipeline.estimate": ("estimate",),
     "pipeline.fit": ("fit",),
     "tasks": ("ReferenceScores", "Task", "get_task", "read_policy", "register_task"),
 }
@@ -87,6 +91,9 @@ __all__ = [
     "DataError",
     "DiffusionEnsemble",
     "EnergyModel",
+    "Estimate",
+    "EstimateSettings",
+    "Estimates",
     "Evaluation",
     "Evaluations",
     "GaussianEnsemble",
@@ -95,6 +102,7 @@ __all__ = [
     "Metadata",
     "Normalizer",
     "Policy",
+    "PolicyEstimates",
     "ReferenceScores",
     "Samples",
     "StandardETM",
@@ -108,6 +116,7 @@ __all__ = [
     "World",
     "WorldSettings",
     "collect",
+    "estimate",
     "evaluate",
     "fit",
     "get_task",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -132,9 +132,9 @@ class PolicyEstimates:
         rows = [f"  {e.label}: {_shown(e)}, {'' if e.believed else 'not '}believed" for e in self.of]
         return "\n".join([f"{self.policy}: {self.verdict}", *rows])
 
-    def save(self, folder: str | Path) -> list[Path]:
-        """Write each estimate into a file of its own, `POLICY-ESTIMATOR.json`; the paths."""
-        paths = [Path(folder) / f"{self.policy}-{e.estimator}.json" for e in self.of]
+    def save(self, folder: str | Path, name: str | None = None) -> list[Path]:
+        """Write each estimate into a file of its own, `NAME-ESTIMATOR.json`; the paths."""
+        paths = [Path(folder) / f"{name or self.policy}-{e.estimator}.json" for e in self.of]
         for path, one in zip(paths, self.of, strict=True):
             one.save(path)
         return paths
@@ -207,14 +207,3 @@ def _shown(one: Estimate) -> str:
     if one.value is None or one.interval is None:
         return "no answer"
     return f"{one.value:,.4g} [{one.interval[0]:,.4g}, {one.interval[1]:,.4g}]"
-
-
-def describe_all(found: Sequence[PolicyEstimates]) -> list[str]:
-    """Every reason of every estimate that is not believed, a line each."""
-    return [
-        f"{each.policy}, {one.label}: {reason}"
-        for each in found
-        for one in each.of
-        if not one.believed
-        for reason in one.reasons
-    ]
