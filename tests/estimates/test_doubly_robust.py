@@ -12,7 +12,9 @@ from tests.estimates.problems import HORIZON, acting, line_log
 def test_equal_weights_and_no_critic_give_the_mean_return() -> None:
     log = line_log(20)
     weights, nothing = Weights(np.zeros((20, HORIZON))), np.zeros(len(log))
-    assert weights.effective.tolist() == [20.0] * HORIZON
+    assert weights.effective.tolist() == pytest.approx([20.0] * HORIZON)
+    # Weights that are all alike are worth nothing where they are all next to nothing.
+    assert Weights(np.full((20, HORIZON), -30.0)).effective.max() < 1e-9
     found = corrected(weights, log, Quantity(HORIZON), np.zeros(20), nothing, nothing, resamples=200)
     assert found[0] == pytest.approx(log.episode_returns.mean())
     assert found[1] == pytest.approx(log.episode_returns.std() / np.sqrt(20), rel=0.3)

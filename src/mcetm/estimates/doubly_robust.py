@@ -8,8 +8,9 @@
 
 Assumes that β, a Gaussian that is fitted to the log, is the density that its actions were drawn with. Weights
 are products over an episode: over many steps a few episodes have all the weight. (Σ ρ)² / Σ ρ² is how many
-episodes that is worth, and where it is too few the estimate is refused. A deterministic policy has no
-density; Gaussian noise around its action stands in, so that the return is that of the policy with this noise.
+episodes that is worth, or Σ ρ, if that is less; where it is too few the estimate is refused. A deterministic
+policy has no density; Gaussian noise around its action stands in, so that the return is that of the policy
+with this noise.
 """
 
 from __future__ import annotations
@@ -24,9 +25,6 @@ from mcetm.estimates.asked import Asked
 from mcetm.estimates.behaviour import Behaviour, BehaviourSettings, log_densities, spreads
 from mcetm.estimates.quantity import Quantity, episode_of_rows, times
 from mcetm.settings import Positive, Rate, settings
-
-_LARGEST = 50.0
-"""Of the logarithm of one step's ratio: a density may be 0 where a kernel ends."""
 
 
 @settings
@@ -53,9 +51,15 @@ class Weights:
 
     @property
     def effective(self) -> Float[np.ndarray, " steps"]:
-        """How many episodes the weights of each step are worth."""
+        """How many episodes the weights of each step are worth.
+
+        Σ ρ is the number of episodes on average. Where it is less, nothing in the log is like the policy, and
+        weights that are all alike would hide that.
+        """
         ratio = self._scaled
-        return ratio.sum(axis=0) ** 2 / (ratio**2).sum(axis=0)
+        found = ratio.sum(axis=0) ** 2 / (ratio**2).sum(axis=0)
+        summed = np.log(ratio.sum(axis=0)) + self.log_ratio.max(axis=0)
+        return np.minimum(found, np.exp(np.minimum(summed, np.log(len(ratio)))))
 
     def normalised(self, counts: Float[np.ndarray, " episodes"]) -> Float[np.ndarray, "episodes steps"]:
         """w, where episode e counts `counts[e]` times."""
@@ -86,7 +90,7 @@ def weights_of(
     )
     spread = np.maximum(spread, 1e-6)
     own = log_densities(behaviour, log.obs, log.action)[fold[episode_of_rows(log)], np.arange(len(log))]
-    ratio = np.clip(policy.log_density(log.obs, log.action, spread) - own, -_LARGEST, _LARGEST)
+    ratio = policy.log_density(log.obs, log.action, spread) - own
     steps = min(int(log.episode_lengths.max()), quantity.horizon)
     table = np.zeros((log.num_episodes, steps))
     time = times(log)

@@ -54,6 +54,8 @@ class Estimate(Record):
     """Of that log."""
     log_return: Finite
     """The mean of the log's own episodes, in the same quantity."""
+    log_spread: Annotated[Finite, Field(ge=0)]
+    """How much these differ."""
     details: dict[Text, Finite]
     """What the estimator found on its way."""
     settings: dict[Text, Any]
@@ -190,12 +192,20 @@ def apart(first: Estimate, second: Estimate) -> bool:
     return first.interval[0] > second.interval[1] or second.interval[0] > first.interval[1]
 
 
-def interval_of(value: float, spread: float, freedom: int, known_error: float) -> list[float]:
-    """The 90 % interval: Student's t times the spread, and what the estimator misses of what is known."""
-    from scipy.stats import t
+def interval_of(
+    value: float, spread: float, freedom: int, known_error: float, unknown: float = 0.0
+) -> list[float]:
+    """The 90 % interval, of three parts that have nothing to do with each other.
 
-    wide = float(t.ppf(0.5 + CONFIDENCE / 2, max(freedom, 1))) * spread
-    half = math.hypot(wide, known_error)
+    - `spread`: over replicas or members, with Student's t for their number.
+    - `known_error`: what the estimator is wrong by where it can be checked.
+    - `unknown`: the standard deviation of what cannot be checked, outside the trust region.
+    """
+    from scipy.stats import norm, t
+
+    share = 0.5 + CONFIDENCE / 2
+    wide = float(t.ppf(share, max(freedom, 1))) * spread
+    half = math.hypot(wide, known_error, float(norm.ppf(share)) * unknown)
     return [value - half, value + half]
 
 

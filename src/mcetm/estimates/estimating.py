@@ -106,6 +106,7 @@ class _Case:
             log=self.log.metadata.source,
             log_checksum=self.log.checksum,
             log_return=self.scale.mean,
+            log_spread=self.scale.spread,
             details=details,
             settings={**to_plain(own), "seed": self.seed, "verdict": to_plain(self.settings.verdict)},
         )
@@ -177,6 +178,14 @@ def _actions_inside(case: _Case, policy: Asked) -> float | None:
     return float(np.mean(np.asarray(score) <= float(case.world.trust.pair_limit)))
 
 
+def _unknown(case: _Case, found: Rollouts) -> float:
+    """What an episode may earn otherwise than estimated in the part of it that nothing in the log is like.
+
+    Of that part nothing is known but that returns differ as much as those of the log do.
+    """
+    return case.scale.spread * float(found.outside.mean())
+
+
 def _half(interval: list[float]) -> float:
     return 0.5 * (interval[1] - interval[0])
 
@@ -238,7 +247,7 @@ def _by_critics(
         over = float(left_over[policy == i].mean())
         wrong = float(np.hypot(missing or 0.0, over))
         spread = max(spread, over_critics / np.sqrt(critics))
-        interval = interval_of(value, spread, replicas - 1, wrong)
+        interval = interval_of(value, spread, replicas - 1, wrong, _unknown(case, rollouts[i]))
         worse = None if missing is None else max(missing, over, key=abs)
         evidence = Evidence(inside[i], _steps_inside(case, rollouts[i]), worse, _half(interval))
         details = {
@@ -272,7 +281,7 @@ def _by_model(
         over_members, over_starts = spread_of(rolled)
         spread = float(np.hypot(over_members, over_starts))
         members = len(rolled.returns)
-        interval = interval_of(value, spread, members - 1, missing or 0.0)
+        interval = interval_of(value, spread, members - 1, missing or 0.0, _unknown(case, rolled))
         low, high = bounded(rolled, case.bounds)
         evidence = Evidence(share, _steps_inside(case, rolled), missing, _half(interval))
         details = {

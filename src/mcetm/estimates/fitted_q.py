@@ -59,7 +59,7 @@ class FQESettings:
     """Of Adam; it falls to 0 over the steps."""
     polyak: Fraction = 0.1
     """How far the slow critics that targets come from move at each update."""
-    steps: Positive = 4000
+    steps: Positive = 6000
     """Updates."""
     samples: Positive = 4
     """Actions of a policy that is stochastic at each state; one is enough for any other."""

@@ -18,7 +18,7 @@ from mcetm.settings import Fraction, Positive, Rate, settings
 class VerdictSettings:
     """When an estimate is believed."""
 
-    coverage: Fraction = 0.7
+    coverage: Fraction = 0.6
     """Least share of pairs (s, a) inside the trust region: the policy's actions in the log's states, and
     the steps of imagined episodes."""
     tolerance: Rate = 0.5

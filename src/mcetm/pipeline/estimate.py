@@ -104,7 +104,7 @@ def estimate_runs(
     for group in groups.values():
         own = group[0].log if log is None else log
         asked = [
-            (run, name, Asked.of(policy, _full(names[run.folder], name), own))
+            (run, name, Asked.of(policy, full_name(names[run.folder], name), own))
             for run in group
             for name, policy in run.policies
         ]
@@ -125,7 +125,8 @@ def run_names(folders: Sequence[Path]) -> dict[Path, str]:
     return {folder: str(folder) for folder in folders}
 
 
-def _full(run: str, name: str) -> str:
+def full_name(run: str, name: str) -> str:
+    """What a policy is called beside those of other runs."""
     return f"{run} {name}" if run else name
 
 

@@ -28,11 +28,14 @@ class EstimatesStudy:
     lengths: Annotated[tuple[int, ...], arg(metavar="STEPS …", help_behavior_hint="")] = (50, 200, 800, 3000)
     """Updates of the policies that are trained here."""
 
-    episodes: int = 100
+    episodes: int = 200
     """Episodes in the simulator from which the true return of each policy is measured."""
 
     seeds: int = 2
-    """Logs of each name; the first is the dataset itself, others are collected anew by its recipe."""
+    """Logs of each name."""
+
+    seed: int = 0
+    """The first of their seeds. 0 is the dataset itself, others are collected anew by its recipe."""
 
     out: Folder = Path("studies/estimates")
     """Where results.json and the figure go."""

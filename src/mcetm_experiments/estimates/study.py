@@ -60,7 +60,7 @@ PRESETS: dict[str, EstimateSettings] = {
 
 def run_estimates(settings: EstimatesStudy) -> dict[str, Any]:
     """All logs and seeds; what is done is kept beside the results."""
-    if settings.seeds < 1 or settings.episodes < 2:
+    if settings.seeds < 1 or settings.seed < 0 or settings.episodes < 2:
         raise UserError("The study needs at least one seed and two episodes (--seeds, --episodes).")
     logs: dict[str, Any] = {}
     for name in settings.logs:
@@ -68,7 +68,7 @@ def run_estimates(settings: EstimatesStudy) -> dict[str, Any]:
             raise UserError(f"The study needs a dataset with a recipe, and '{name}' has none.")
         policies: dict[str, Policy] = {}
         parts = []
-        for seed in range(settings.seeds):
+        for seed in range(settings.seed, settings.seed + settings.seeds):
             setting = {
                 "log": name,
                 "preset": settings.preset,
