@@ -59,6 +59,8 @@ class Line(TransitionModel):
     """The truth, in several members, each with an error of its own."""
 
     off: Array
+    beyond: float = float("inf")
+    """Members disagree where an action is larger than that."""
 
     @property
     def num_members(self) -> int:
@@ -66,7 +68,9 @@ class Line(TransitionModel):
 
     def draw(self, obs: Array, action: Array, count: int, *, key: Array) -> Samples:
         del key
-        following = obs + 0.5 * action + self.off[:, None, None]
+        unsure = jnp.where(jnp.abs(action).max() > self.beyond, jnp.arange(self.num_members), 0)
+        off = self.off + 0.1 * unsure.astype(jnp.float32)
+        following = obs + 0.5 * action + off[:, None, None]
         return Samples(jnp.broadcast_to(following, (self.num_members, count, obs.shape[0])))
 
 

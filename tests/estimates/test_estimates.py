@@ -4,13 +4,21 @@ import io
 import json
 from pathlib import Path
 
+import jax.numpy as jnp
 import pytest
 from rich.console import Console
 
 import mcetm
-from mcetm import Estimate, Estimates, EstimateSettings, GaussianEnsemble, Policy, PolicyEstimates, UserError
-from mcetm.dynamics import PairSettings, WorldSettings
-from mcetm.dynamics.reward import HeadSettings
+from mcetm import (
+    Estimate,
+    Estimates,
+    EstimateSettings,
+    Policy,
+    PolicyEstimates,
+    TrustRegion,
+    UserError,
+    World,
+)
 from mcetm.estimates import (
     BehaviourSettings,
     Candidate,
@@ -24,7 +32,7 @@ from mcetm.estimates import (
 )
 from mcetm.estimates.verdicts import Evidence, Scale, VerdictSettings, judge
 from mcetm.report.estimates import draw_estimates, show_choice, show_estimates, show_plan
-from tests.estimates.problems import HORIZON, acting, line_log, true_return
+from tests.estimates.problems import HORIZON, Line, acting, line_log, reward, true_return
 
 SMALL = EstimateSettings(
     fqe=FQESettings(replicas=2, critics=1, width=16, depth=1, batch_size=64, steps=400, learning_rate=1e-2),
@@ -32,14 +40,11 @@ SMALL = EstimateSettings(
         behaviour=BehaviourSettings(width=8, depth=1, steps=100), resamples=20
     ),
     model_based=ModelBasedSettings(starts=20, window=3, windows=50),
-    model=GaussianEnsemble(members=2, elites=2, width=16, depth=1, steps=300, batch_size=64),
-    world=WorldSettings(
-        reward=HeadSettings(width=16, depth=1, steps=400, batch_size=64),
-        pairs=PairSettings(
-            width=16, autoencoder_width=16, steps=150, autoencoder_steps=100, batch_size=64, folds=1
-        ),
-    ),
 )
+WORLD = World(
+    Line(jnp.array([-0.01, 0.01]), beyond=0.45), reward, trust=TrustRegion(disagreement=jnp.array(0.05))
+)
+"""A good model that knows which actions the log has."""
 LOG = line_log(60, width=0.4)
 ALIKE, STEERS, FAR = acting(0.0, spread=0.2), acting(-0.3), acting(0.0, 3.0)
 """One acts like the log, one steers to the middle with such actions, one has actions that the log lacks."""
@@ -47,7 +52,8 @@ ALIKE, STEERS, FAR = acting(0.0, spread=0.2), acting(-0.3), acting(0.0, 3.0)
 
 @pytest.fixture(scope="module")
 def found() -> Estimates:
-    return mcetm.estimate([Policy(network, {}) for network in (ALIKE, STEERS, FAR)], LOG, settings=SMALL)
+    policies = [Policy(network, {}) for network in (ALIKE, STEERS, FAR)]
+    return mcetm.estimate(policies, LOG, world=WORLD, settings=SMALL)
 
 
 def test_every_estimator_finds_the_known_return_within_its_interval(found: Estimates) -> None:
