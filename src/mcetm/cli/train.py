@@ -103,6 +103,7 @@ class Train:
         )
         if run.task is None:
             print("Returns were not measured: the dataset has no task (name one with --task).")
+            say(f"What the policies would earn can be estimated: mcetm estimate {folder}")
         say(f"report: {folder / 'report.html'}; the policy: mcetm.load_policy('{folder}')")
         return 0
 
