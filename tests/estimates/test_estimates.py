@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -118,6 +119,8 @@ def test_the_verdict_says_what_speaks_against_an_estimate() -> None:
         believed, reasons = judge(evidence, scale, rules)
         assert not believed
         assert words in reasons[0]
+    assert Scale.of(np.array([100.0, 110.0])).stake == 5.25  # a twentieth of the mean
+    assert Scale.of(np.array([100.0, 110.0]), ends=True).stake == 105.0
     assert "3 episodes, too few" in judge(Evidence(1.0, 1.0, 0.0, 1.0), Scale(0.0, 10.0, 3), rules)[1][0]
 
 

@@ -130,7 +130,7 @@ def estimate_policies(
     task = None if log.metadata.task is None else get_task(log.metadata.task)
     quantity = Quantity.of(log, task, discount=config.discount, horizon=config.horizon)
     returns, whole = quantity.of_episodes(log), quantity.whole(log)
-    scale = Scale.of(returns[whole] if whole.any() else returns)
+    scale = Scale.of(returns[whole] if whole.any() else returns, ends=bool(log.terminated.any()))
     held = _held_out(log, config.holdout, seed)
     if world is None:
         train, holdout = log.split(config.holdout, seed=seed)
@@ -179,11 +179,8 @@ def _actions_inside(case: _Case, policy: Asked) -> float | None:
 
 
 def _unknown(case: _Case, found: Rollouts) -> float:
-    """What an episode may earn otherwise than estimated in the part of it that nothing in the log is like.
-
-    Of that part nothing is known but that returns differ as much as those of the log do.
-    """
-    return case.scale.spread * float(found.outside.mean())
+    """What an episode may earn otherwise than estimated in the part of it that nothing in the log is like."""
+    return case.scale.stake * float(found.outside.mean())
 
 
 def _half(interval: list[float]) -> float:

@@ -37,12 +37,19 @@ class Scale:
     mean: float
     spread: float
     episodes: int
+    stake: float = 0.0
+    """How much an episode may earn otherwise, where nothing is known of it."""
 
     @classmethod
-    def of(cls, returns: np.ndarray) -> Scale:
-        """Of these returns; where they are all alike, a twentieth of them stands for their spread."""
+    def of(cls, returns: np.ndarray, *, ends: bool = False) -> Scale:
+        """Of these returns; where they are all alike, a twentieth of them stands for their spread.
+
+        At stake is their spread. Where the task can end, an episode may end where nothing is known, and then
+        lose all that others earn.
+        """
         mean = float(returns.mean())
-        return cls(mean, max(float(returns.std()), 0.05 * abs(mean), 1e-9), len(returns))
+        spread = max(float(returns.std()), 0.05 * abs(mean), 1e-9)
+        return cls(mean, spread, len(returns), max(spread, abs(mean)) if ends else spread)
 
 
 @dataclass(frozen=True)
