@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from mcetm.cli import main
+from mcetm.estimates import EstimateSettings, Tournament
+from mcetm.pipeline import select
 from mcetm.pipeline.train import train_run
 from tests.estimates.problems import line_log
 from tests.pipeline.runs import small_config
@@ -65,6 +67,21 @@ def test_a_plan_goes_on_from_call_to_call(
     assert found["plan"]["deploy"] == "seed-1"
     assert run("select", trained, "--measured", "seed-7=1", "--out", tmp_path) == 2
     assert "no policy 'seed-7'" in capsys.readouterr().err
+
+
+def test_what_wins_the_tournament_is_what_policies_are_estimated_with(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[EstimateSettings] = []
+    hold = lambda asked, log, quantity, settings, **_: Tournament(  # noqa: E731
+        tuple(settings), (3.0, 1.0, 2.0, 4.0)
+    )
+    monkeypatch.setattr(select, "hold_tournament", hold)
+    monkeypatch.setattr(select, "estimate_runs", lambda runs, *, settings, seed: asked.append(settings))
+    assert run("select", trained, "--tournament", "--out", tmp_path, "--set", *SMALL) == 0
+    assert "won: width 4, learning rate 0.003, polyak 0.1: 1" in capsys.readouterr().err
+    assert asked[0].fqe.width == 4
+    assert asked[0].fqe.steps == 30
 
 
 def test_a_comparison_says_that_its_numbers_are_estimates(

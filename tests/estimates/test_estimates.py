@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -82,6 +83,16 @@ def test_a_policy_whose_actions_the_log_does_not_have_is_not_believed(found: Est
     assert (refused.value, refused.interval) == (None, None)
     assert "refused: the weights are worth" in refused.reasons[0]
     assert "not believed" in uncovered.verdict
+
+
+def test_one_episode_is_not_enough_to_believe_anything() -> None:
+    few = replace(SMALL, estimators=("model", "doubly-robust"))
+    alone = mcetm.estimate(
+        Policy(STEERS, {}), line_log(3).head(HORIZON), world=WORLD, settings=few
+    ).of_policies[0]
+    assert not alone.believed
+    assert "the log has one episode, too few to resample" in alone.of[0].reasons
+    assert alone.of[1].reasons == ["the log has one episode, and cross-fitting needs two"]
 
 
 def test_each_estimate_is_a_file_that_is_read_back_whole(found: Estimates, tmp_path: Path) -> None:

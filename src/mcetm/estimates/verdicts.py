@@ -76,7 +76,8 @@ def judge(found: Evidence, scale: Scale, rules: VerdictSettings) -> tuple[bool, 
         if share is not None and not share >= rules.coverage:
             against.append(what.format(1.0 - share))
     if scale.episodes < rules.episodes:
-        against.append(f"the log has {scale.episodes} episodes, too few to resample")
+        count = "one episode" if scale.episodes == 1 else f"{scale.episodes} episodes"
+        against.append(f"the log has {count}, too few to resample")
     if found.missed is None:
         against.append("nothing in the log is long enough to check the estimator against")
     elif not abs(found.missed) <= rules.tolerance * scale.spread:

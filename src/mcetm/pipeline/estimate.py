@@ -98,7 +98,8 @@ def estimate_runs(
     runs = [read_run(folder) for folder in folders]
     groups: dict[str, list[RunPolicies]] = {}
     for run in runs:
-        groups.setdefault((log or run.log).checksum, []).append(run)
+        own = run.log if log is None else log
+        groups.setdefault(own.checksum, []).append(run)
     names = run_names(folders)
     results = []
     for group in groups.values():

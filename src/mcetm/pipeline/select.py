@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from mcetm.console import say
 from mcetm.errors import UserError
 from mcetm.estimates import Asked, Candidate, EstimateSettings, FQESettings, Quantity, hold_tournament
 from mcetm.pipeline.estimate import estimate_runs, full_name, read_estimates, read_run, run_names
@@ -60,7 +62,11 @@ def _winner(folders: Sequence[Path], settings: EstimateSettings, seed: int) -> F
         for run in runs
         for name, policy in run.policies
     ]
-    return hold_tournament(asked, log, quantity, variants(settings.fqe), seed=seed).winner
+    found = hold_tournament(asked, log, quantity, variants(settings.fqe), seed=seed)
+    for config, score in zip(found.settings, found.scores, strict=True):
+        sizes = f"width {config.width}, learning rate {config.learning_rate:g}, polyak {config.polyak:g}"
+        say(f"{'won' if config == found.winner else 'lost'}: {sizes}: {score:.3g}", file=sys.stderr)
+    return found.winner
 
 
 def variants(config: FQESettings) -> tuple[FQESettings, ...]:
