@@ -132,6 +132,7 @@ class Train:
                 "Returns were not measured, as no environment was named; for the policies as they are, "
                 f"mcetm evaluate {folder} --task NAME measures them."
             )
+            say(f"What the policies would earn can be estimated: mcetm estimate {folder}")
         say(f"report: {folder / 'report.html'}; in Python: mcetm.load_run('{folder}')")
         return 0
 
