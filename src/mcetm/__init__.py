@@ -45,7 +45,9 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from mcetm.envs import collect, load_dataset
     from mcetm.errors import UserError
+    from mcetm.estimates import Estimate, Estimates, EstimateSettings, PolicyEstimates
     from mcetm.evaluation.returns import Evaluation, Evaluations, evaluate
+    from mcetm.pipeline.estimate import estimate
     from mcetm.pipeline.fit import fit
     from mcetm.pipeline.loaded import load_run
     from mcetm.pipeline.presets import make_config as preset
@@ -72,7 +74,9 @@ _HOMES = {
     ),
     "envs": ("collect", "load_dataset"),
     "errors": ("UserError",),
+    "estimates": ("Estimate", "EstimateSettings", "Estimates", "PolicyEstimates"),
     "evaluation.returns": ("Evaluation", "Evaluations", "evaluate"),
+    "pipeline.estimate": ("estimate",),
     "pipeline.fit": ("fit",),
     "pipeline.loaded": ("load_run",),
     "tasks": ("ReferenceScores", "Task", "get_task", "read_policy", "register_task"),
@@ -99,6 +103,9 @@ __all__ = [
     "DataError",
     "DiffusionEnsemble",
     "EnergyModel",
+    "Estimate",
+    "EstimateSettings",
+    "Estimates",
     "Evaluation",
     "Evaluations",
     "GaussianEnsemble",
@@ -107,6 +114,7 @@ __all__ = [
     "Metadata",
     "Normalizer",
     "Policy",
+    "PolicyEstimates",
     "ReferenceScores",
     "Samples",
     "StandardETM",
@@ -120,6 +128,7 @@ __all__ = [
     "World",
     "WorldSettings",
     "collect",
+    "estimate",
     "evaluate",
     "fit",
     "get_task",

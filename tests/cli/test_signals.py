@@ -45,6 +45,36 @@ def test_a_second_interruption_ends_at_once(second: signal.Signals) -> None:
         assert child.stderr.read() == "mcetm: stopped at once.\n"
 
 
+_DEAF = """
+import hashlib, sys
+from mcetm import cli
+from mcetm.cli import signals
+
+signals.SOON = 0.05
+
+def run(arguments):
+    print("begun", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)  # minutes without a line of Python
+
+cli._run = run
+cli.command()
+"""
+
+
+def test_a_command_that_compiles_hears_of_interruptions_too() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _DEAF], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        assert child.stdout.readline() == "begun\n"
+        child.send_signal(signal.SIGINT)
+        assert "Ctrl-C again stops at once" in child.stderr.readline()
+        child.send_signal(signal.SIGINT)
+        assert child.wait(10) == 130
+        assert child.stderr.read() == "mcetm: stopped at once.\n"
+
+
 def test_one_interruption_is_a_sentence_and_130(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -120,7 +121,8 @@ class Train:
         try:
             run = train_run(config, folder, log, card)
         except KeyboardInterrupt:
-            say(f"stopped; go on with: mcetm train --resume {folder}")
+            if (folder / "config.json").exists():
+                say(f"stopped; go on with: mcetm train --resume {shlex.quote(str(folder))}")
             raise
         show_results(
             results_of(run), output(), normalised=run.task is not None and run.task.scores is not None
@@ -130,6 +132,7 @@ class Train:
                 "Returns were not measured, as no environment was named; for the policies as they are, "
                 f"mcetm evaluate {folder} --task NAME measures them."
             )
+            say(f"What the policies would earn can be estimated: mcetm estimate {folder}")
         say(f"report: {folder / 'report.html'}; in Python: mcetm.load_run('{folder}')")
         return 0
 
@@ -192,7 +195,11 @@ class Train:
         )
         if self.models is not None:
             config = replace(config, models_from=str(self.models.resolve()))
-        columns = None if given is None else self.columns.settings(given) or _described(given)
+        columns = None
+        if given is not None:
+            columns = self.columns.settings(given) or _described(given)
+        elif self.columns != ColumnOptions():
+            raise UserError("Options name columns, but no log is named; put the file first.")
         if columns is not None:
             config = replace(config, columns=columns)
         if self.steps is not None:

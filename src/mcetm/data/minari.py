@@ -67,8 +67,8 @@ def read_minari(name: str, **options: Unpack[ReadOptions]) -> Transitions:
     description = _read_description(folder / "data" / "metadata.json")
     read = _hdf5_episodes if description.format == "hdf5" else _arrow_episodes
     episodes = list(read(folder / "data", description))
-    described = (("observations", description.obs), ("actions", description.action))
     task, notes = (None, ()) if options.get("task") else _task_of(description)
+    described = (("observations", description.obs), ("actions", description.action))
     metadata = Metadata(
         source=f"minari:{name}",
         task=task,

@@ -122,6 +122,11 @@ class ModelSettings:
     has_density: ClassVar[bool] = False
     """Whether its members know the density of a next state."""
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The stages that `train` has, as far as they are known beforehand."""
+        return ()
+
     def fit(
         self,
         train: Transitions,
@@ -154,6 +159,11 @@ class TransitionModel(eqx.Module):
     """Whether samples come with energies."""
     has_density: ClassVar[bool] = False
     """Whether members know the density of a next state."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The stages of its training: a model that is one already has none."""
+        return ()
 
     @property
     @abc.abstractmethod

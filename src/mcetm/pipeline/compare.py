@@ -12,6 +12,7 @@ import numpy as np
 
 from mcetm.agents.policy import read_about, seed_folders
 from mcetm.errors import UserError
+from mcetm.estimates import PolicyEstimates, load_estimates
 from mcetm.evaluation.comparison import Comparison, Curve, Dataset, Entry, compare, pool
 from mcetm.pipeline.config import read_settings
 from mcetm.pipeline.folder import compared_folder
@@ -35,6 +36,8 @@ class _Line:
     updates: int | None
     curve: Curve | None
     settings: Any
+    estimates: tuple[PolicyEstimates, ...] = ()
+    """Where its returns are estimates: those of each seed."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ def compare_runs(runs: Sequence[str | Path]) -> Comparison:
             by_algorithm.setdefault(line.algorithm, []).append(line)
         for algorithm, lines in by_algorithm.items():
             kept = _without_repetition(lines, name)
+            notes += _estimated(algorithm, name, kept)
             if any(line.settings != kept[0].settings for line in kept):
                 notes.append(f"{algorithm} on {name} pools runs with different settings.")
             entries[algorithm, name] = _pool(kept)
@@ -93,10 +97,10 @@ def _read(folder: Path, label: str | None) -> _Run:
     seeds, own, lines = tuple(results.seeds), results.own, []
     for name in [own] if label is not None else list(results.algorithms):
         found = results.algorithms[name]
-        if found is None:
-            raise UserError(
-                f"{folder} has no returns to compare: its dataset had no task to measure them in."
-            )
+        if found is None and name != own:
+            continue  # only the run's own policies are kept, so that no other can be estimated
+        estimates = () if found is not None else _estimates(folder, seeds)
+        returns = tuple(_value(folder, one) for one in estimates) if found is None else tuple(found.returns)
         place = folder if name == own else compared_folder(folder, name)
         history = MetricsFile(place / "metrics.jsonl").read()
         lines.append(
@@ -105,10 +109,11 @@ def _read(folder: Path, label: str | None) -> _Run:
                 folder=folder,
                 own=name == own,
                 seeds=seeds,
-                returns=tuple(found.returns),
+                returns=returns,
                 updates=int(history[-1]["step"]) if history else None,
                 curve=learning_curve(history, len(seeds)),
                 settings=[config.get(name) for name in ("algorithm", "model", "world")],
+                estimates=estimates,
             )
         )
     task = _task(folder, config, results.dataset)
@@ -121,6 +126,38 @@ def _read(folder: Path, label: str | None) -> _Run:
         task,
         tuple(lines),
     )
+
+
+def _estimates(folder: Path, seeds: tuple[int, ...]) -> tuple[PolicyEstimates, ...]:
+    """The estimate of each seed of a run that had no environment to be measured in."""
+    by_name = {one.policy.rpartition(" ")[2]: one for one in load_estimates(folder / "estimates")}
+    names = [f"seed-{seed}" for seed in seeds]
+    if any(name not in by_name for name in names):
+        raise UserError(
+            f"{folder} has no returns to compare: its dataset had no task to measure them in. "
+            f"Estimate them first: mcetm estimate {folder}"
+        )
+    return tuple(by_name[name] for name in names)
+
+
+def _value(folder: Path, found: PolicyEstimates) -> float:
+    chosen = found.chosen
+    if chosen is None or chosen.value is None:
+        raise UserError(f"{folder} cannot be compared: no estimator had an answer for {found.policy}.")
+    return chosen.value
+
+
+def _estimated(algorithm: str, dataset: str, lines: Sequence[_Line]) -> list[str]:
+    """That numbers are estimates, and how many of them can be believed."""
+    found = [one for line in lines for one in line.estimates]
+    if not found:
+        return []
+    believed = sum(one.believed for one in found)
+    words = (
+        f"{algorithm} on {dataset}: returns are estimates, not measured; {believed} of {len(found)} believed."
+    )
+    some = "" if all(line.estimates for line in lines) else " Measured returns are pooled with them."
+    return [words + some]
 
 
 def _check_together(folder: Path, config: dict[str, Any], results: Results) -> None:

@@ -269,7 +269,11 @@ def with_steps(config: TrainConfig, steps: int) -> TrainConfig:
 
 def changed(config: TrainConfig, changes: Sequence[str]) -> TrainConfig:
     """The settings with some of them changed, each given as `path.to.setting=value`, the value as JSON."""
-    content = plain_of(config)
+    return config_of(put_all(plain_of(config), changes))
+
+
+def put_all(content: dict[str, Any], changes: Sequence[str]) -> dict[str, Any]:
+    """The same plain data with these changes made in it, each given as `path.to.setting=value`."""
     for change in changes:
         path, sign, text = change.partition("=")
         if not sign or not path:
@@ -279,7 +283,7 @@ def changed(config: TrainConfig, changes: Sequence[str]) -> TrainConfig:
         except (ValueError, RecursionError):
             value = text
         put(content, path, value)
-    return config_of(content)
+    return content
 
 
 def put(content: dict[str, Any], path: str, value: Any) -> None:

@@ -121,7 +121,8 @@ def run_training(
     environment = {**describe_environment(), "dataset_checksum": log.checksum, "measured_in": measured}
     write_json(folder / "environment.json", environment)
     train, holdout = log.split(config.holdout, seed=config.seed)
-    lines, stages = _lines(config), Stages(folder / "seconds.json")
+    lines = _lines(config)
+    stages = Stages(folder / "seconds.json", _plan(config, log, task))
     models = None
     if config.model is not None:
         models = train_models(config, train, holdout, task, folder=folder / "models", stages=stages)
@@ -165,6 +166,19 @@ def run_training(
             log=card,
         )
     return run
+
+
+def _plan(config: TrainConfig, log: Transitions, task: Task | None) -> list[str]:
+    """The stages of a run, as far as they are known beforehand."""
+    plan: list[str] = []
+    if config.model is not None:
+        ends = config.world.termination != "none" and log.terminated.any()
+        learned = ends and (config.world.termination == "learned" or task is None)
+        parts = {"reward": True, "termination": learned, "pairs": config.world.pairs, "calibration": True}
+        plan += [*config.model.parts, *(name for name, there in parts.items() if there)]
+    for line in _lines(config):
+        plan += [f"policy: {line.label}", *([] if task is None else ["evaluation and diagnosis"])]
+    return [*plan, "report"]
 
 
 def _measured(config: TrainConfig, task: Task) -> dict[str, Any]:

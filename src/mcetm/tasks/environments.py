@@ -106,13 +106,13 @@ def open_environment(env_id: str, env_kwargs: Mapping[str, Any]) -> Any:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*out of date.*", category=DeprecationWarning)
             _keep_mujoco_quiet(gymnasium.registry.get(env_id))
-            env = gymnasium.make(_spec(env_id), disable_env_checker=True, **env_kwargs)
+            made = gymnasium.make(_spec(env_id), disable_env_checker=True, **env_kwargs)
     except Exception as error:  # Gymnasium's own, or whatever somebody's environment raises
         reason = " ".join(str(error).split()).rstrip(".")
         raise UserError(f"The environment {env_id} cannot be made: {reason}{_where(error)}.") from None
     from mcetm.tasks.flat import flat
 
-    return flat(env, env_id)
+    return flat(made, env_id)
 
 
 def failed(env_id: str, doing: str, error: Exception) -> UserError:
@@ -162,11 +162,12 @@ def _attribute(module: Any, name: str) -> Any:
 
 
 def spaces_of(env: Any, env_id: str) -> tuple[int, tuple[float, ...], tuple[float, ...]]:
-    """Width of the observations, and bounds of the actions, of what `open_environment` gives."""
-    (width,), action = env.observation_space.shape, env.action_space
-    for what, size in (("observations", width), ("actions", action.shape[0])):
-        if size == 0:
-            raise UserError(f"The environment {env_id} has no numbers in its {what}.")
+    """Width of the observations, and bounds of the actions; what is not continuous is refused."""
+    action = env.action_space
+    for what, space in (("observations", env.observation_space), ("actions", action)):
+        if not space.shape or not space.shape[0]:
+            raise UserError(f"The environment {env_id} has {what} without any number.")
+    width = int(env.observation_space.shape[0])
     low, high = (tuple(np.asarray(side, np.float64).tolist()) for side in (action.low, action.high))
     return width, low, high
 
