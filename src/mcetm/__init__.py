@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         Trust,
         load_policy,
     )  # fmt: skip
-    from mcetm.data import Card, DataError, Metadata, Normalizer, Statistics, Transitions, make_card
+    from mcetm.data import Card, Columns, DataError, Metadata, Normalizer, Statistics, Transitions, make_card
     from mcetm.dynamics import (
         AnchoredETM,
         DiffusionEnsemble,
@@ -45,7 +45,9 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from mcetm.envs import collect, load_dataset
     from mcetm.errors import UserError
+    from mcetm.estimates import Estimate, Estimates, EstimateSettings, PolicyEstimates
     from mcetm.evaluation.returns import Evaluation, Evaluations, evaluate
+    from mcetm.pipeline.estimate import estimate
     from mcetm.pipeline.fit import fit
     from mcetm.pipeline.loaded import load_run
     from mcetm.pipeline.presets import make_config as preset
@@ -56,14 +58,25 @@ _HOMES = {
         *("BC", "COMBO", "CQL", "EDAC", "EMPO", "IQL", "MCETM", "MOBILE", "MOPO", "MOReL", "RAMBO", "SAC"),
         *("TD3", "TD3BC", "Agent", "Policy", "Trust", "load_policy"),
     ),
-    "data": ("Card", "DataError", "Metadata", "Normalizer", "Statistics", "Transitions", "make_card"),
+    "data": (
+        "Card",
+        "Columns",
+        "DataError",
+        "Metadata",
+        "Normalizer",
+        "Statistics",
+        "Transitions",
+        "make_card",
+    ),
     "dynamics": (
         *("AnchoredETM", "DiffusionEnsemble", "EnergyModel", "GaussianEnsemble", "ManifoldETM", "Samples"),
         *("StandardETM", "TransitionModel", "TrustRegion", "World", "WorldSettings"),
     ),
     "envs": ("collect", "load_dataset"),
     "errors": ("UserError",),
+    "estimates": ("Estimate", "EstimateSettings", "Estimates", "PolicyEstimates"),
     "evaluation.returns": ("Evaluation", "Evaluations", "evaluate"),
+    "pipeline.estimate": ("estimate",),
     "pipeline.fit": ("fit",),
     "pipeline.loaded": ("load_run",),
     "tasks": ("ReferenceScores", "Task", "get_task", "read_policy", "register_task"),
@@ -86,9 +99,13 @@ __all__ = [
     "Agent",
     "AnchoredETM",
     "Card",
+    "Columns",
     "DataError",
     "DiffusionEnsemble",
     "EnergyModel",
+    "Estimate",
+    "EstimateSettings",
+    "Estimates",
     "Evaluation",
     "Evaluations",
     "GaussianEnsemble",
@@ -97,6 +114,7 @@ __all__ = [
     "Metadata",
     "Normalizer",
     "Policy",
+    "PolicyEstimates",
     "ReferenceScores",
     "Samples",
     "StandardETM",
@@ -110,6 +128,7 @@ __all__ = [
     "World",
     "WorldSettings",
     "collect",
+    "estimate",
     "evaluate",
     "fit",
     "get_task",

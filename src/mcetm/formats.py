@@ -57,7 +57,9 @@ def kind_of(path: Path) -> Kind:
         return "npz"
     if suffix in (".hdf5", ".h5"):
         raise UserError(f"{path} is not an HDF5 file, or its beginning is damaged.")
-    if suffix in _TEXT_SUFFIXES and b"\x00" not in head:
+    # Excel's "Unicode text" begins with a mark of its own and has a NUL in every other byte.
+    wide = head.startswith((b"\xff\xfe", b"\xfe\xff")) and not head[2:].startswith(b"\x00\x00")
+    if suffix in _TEXT_SUFFIXES and (wide or b"\x00" not in head):
         return "csv"
     raise UserError(f"{path} is of no kind this reads ({READABLE}).")
 

@@ -127,6 +127,9 @@ def test_dictionary_observations_lie_side_by_side() -> None:
     flat: Any = np.array([spaces.flatten(space, {k: v[t] for k, v in obs.items()}) for t in range(16)])
     np.testing.assert_array_equal(log.obs, flat[:-1])
     np.testing.assert_array_equal(log.next_obs, flat[1:])
+    assert log.metadata.obs_names == ("body[0]", "body[1]", "body[2]", "goal[0]", "goal[1]")
+    assert log.metadata.action_names is None
+    assert "observations with parts are laid out as one vector: body (3), goal (2)" in log.metadata.notes
 
 
 def test_discrete_actions_are_refused() -> None:

@@ -350,6 +350,7 @@ def test_an_earlier_runs_models_are_read_from_there_and_missing_ones_trained_her
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = Transitions.load(write_log(tmp_path / "a.npz", task=None))
+    log = replace(log, terminated=log.truncated, truncated=log.terminated)  # nothing ends by itself
     made = lambda k: Gaussian(GaussianEnsemble(width=4, depth=1), Statistics.of(log), key=k)  # noqa: E731
     regressor = GaussianModel(eqx.filter_vmap(made)(jax.random.split(jax.random.key(0), 1)), jnp.array([0]))
     here, there = tmp_path / "B" / "models", tmp_path / "A" / "models"
@@ -410,7 +411,7 @@ def test_a_support_raises_the_level_that_thresholds_are_set_at(
     ):
         monkeypatch.setattr(f"mcetm.dynamics.{place}", lambda *_, model=model, **__: (model, []))
     support = SupportSettings(width=8, depth=1, batch_size=16, steps=20)
-    world = WorldSettings(termination="none", calibration=CalibrationSettings(samples=2, rows=50))
+    world = WorldSettings(termination="none", pairs=None, calibration=CalibrationSettings(samples=2, rows=50))
     bare, raised = (
         train_models(
             replace(make_config("quick"), model=AnchoredETM(support=choice), world=world),

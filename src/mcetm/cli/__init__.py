@@ -11,6 +11,7 @@ from typing import NoReturn, Protocol, runtime_checkable
 
 from mcetm.cli.compare import Compare
 from mcetm.cli.data import Data
+from mcetm.cli.estimate import Estimate, Select
 from mcetm.cli.settings import ListSettings
 from mcetm.cli.signals import INTERRUPTED, interruptible
 from mcetm.cli.train import Evaluate, Train
@@ -39,6 +40,8 @@ _COMMANDS: dict[str, type[Command]] = {
     "data": Data,
     "train": Train,
     "evaluate": Evaluate,
+    "estimate": Estimate,
+    "select": Select,
     "compare": Compare,
     "settings": ListSettings,
 }

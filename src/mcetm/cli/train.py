@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, arg
 
+from mcetm.cli.columns import ColumnOptions
 from mcetm.console import say
 
 if TYPE_CHECKING:
     from mcetm.data import Transitions
+    from mcetm.data.columns import Columns
     from mcetm.pipeline.config import TrainConfig
 
 Name = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
@@ -69,6 +71,8 @@ class Train:
 
     resume: Folder = None
     """Go on with this run; its own settings hold."""
+
+    columns: ColumnOptions = field(default_factory=ColumnOptions)
 
     def run(self) -> int:
         """Train, save, print."""
@@ -128,6 +132,7 @@ class Train:
                 "Returns were not measured, as no environment was named; for the policies as they are, "
                 f"mcetm evaluate {folder} --task NAME measures them."
             )
+            say(f"What the policies would earn can be estimated: mcetm estimate {folder}")
         say(f"report: {folder / 'report.html'}; in Python: mcetm.load_run('{folder}')")
         return 0
 
@@ -160,9 +165,20 @@ class Train:
         from mcetm.errors import UserError
 
         for option in fields(self):
-            given = getattr(self, option.name) != option.default
+            fresh = option.default_factory() if callable(option.default_factory) else option.default
+            given = getattr(self, option.name) != fresh
             if given and option.name not in _BESIDE_RESUME:
                 raise UserError(f"--{option.name} cannot go with --resume: the run's own settings hold.")
+
+    def _described(self, source: str) -> Columns | None:
+        """What a file beside the dataset says of its columns."""
+        from mcetm.data.columns import file_beside
+        from mcetm.envs import described_columns
+
+        columns = described_columns(source)
+        if columns is not None:
+            say(f"columns are as {file_beside(Path(source))} says")
+        return columns
 
     def _config(self) -> TrainConfig:
         from dataclasses import replace
@@ -189,6 +205,13 @@ class Train:
         )
         if self.models is not None:
             config = replace(config, models_from=str(self.models.resolve()))
+        columns = None
+        if given is not None:
+            columns = self.columns.settings(given) or self._described(given)
+        elif self.columns != ColumnOptions():
+            raise UserError("Options name columns, but no log is named; put the file first.")
+        if columns is not None:
+            config = replace(config, columns=columns)
         if self.steps is not None:
             config = with_steps(config, self.steps)
         config = changed(config, self.set)

@@ -140,9 +140,11 @@ class ModelSettings:
     ) -> TransitionModel:
         """The trained model, or what the folder has of it.
 
-        `stages` is called with the name of each part, and gives a context to train it in.
+        Rows that do not say what came after are left out. `stages` is called with the name of each part, and
+        gives a context to train it in.
         """
-        return self.train(TrainingInputs(train, holdout, part_keys(seed), folder, callbacks, network, stages))
+        seen, unseen = train.with_next, holdout.with_next
+        return self.train(TrainingInputs(seen, unseen, part_keys(seed), folder, callbacks, network, stages))
 
     @abc.abstractmethod
     def train(self, inputs: TrainingInputs) -> TransitionModel:

@@ -135,7 +135,10 @@ class _Lane:
 
 
 def make_env(env_id: str, env_kwargs: Mapping[str, Any]) -> Any:
-    """The environment, without Gymnasium's checks and without its advice to move on to v5 physics."""
+    """The environment, without Gymnasium's checks and without its advice to move on to v5 physics.
+
+    Observations and actions with parts are one vector each, laid out as in logs (`tasks/layout.py`).
+    """
     return open_environment(env_id, env_kwargs)
 
 

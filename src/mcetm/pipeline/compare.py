@@ -12,10 +12,11 @@ import numpy as np
 
 from mcetm.agents.policy import read_about, seed_folders
 from mcetm.errors import UserError
-from mcetm.evaluation.comparison import Cell, Comparison, Curve, Dataset, compare
+from mcetm.estimates import PolicyEstimates, load_estimates
+from mcetm.evaluation.comparison import Comparison, Curve, Dataset, Entry, compare, pool
 from mcetm.pipeline.config import read_settings
 from mcetm.pipeline.folder import compared_folder
-from mcetm.pipeline.results import Results, read_environment, read_module_file, read_results
+from mcetm.pipeline.results import Results, learning_curve, read_environment, read_module_file, read_results
 from mcetm.tasks.datasets import RECIPES, source_name, task_of
 from mcetm.tasks.own import UnnamedModuleError, task_in_file
 from mcetm.tasks.registry import ReferenceScores, Task
@@ -35,6 +36,8 @@ class _Line:
     updates: int | None
     curve: Curve | None
     settings: Any
+    estimates: tuple[PolicyEstimates, ...] = ()
+    """Where its returns are estimates: those of each seed."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ def compare_runs(runs: Sequence[str | Path]) -> Comparison:
     """Read runs and compare them; `LABEL=FOLDER` takes a run's own algorithm only, and calls it LABEL."""
     found = [_read(*_split(str(run))) for run in runs]
     notes: list[str] = []
-    datasets, cells = [], {}
+    datasets, entries = [], {}
     for name, group in _by_dataset(found).items():
         task = next((run.task for run in group if run.task is not None), None)
         datasets.append(
@@ -69,10 +72,11 @@ def compare_runs(runs: Sequence[str | Path]) -> Comparison:
             by_algorithm.setdefault(line.algorithm, []).append(line)
         for algorithm, lines in by_algorithm.items():
             kept = _without_repetition(lines, name)
+            notes += _estimated(algorithm, name, kept)
             if any(line.settings != kept[0].settings for line in kept):
                 notes.append(f"{algorithm} on {name} pools runs with different settings.")
-            cells[algorithm, name] = _pool(kept)
-    return compare(datasets, cells, notes)
+            entries[algorithm, name] = _pool(kept)
+    return compare(datasets, entries, notes)
 
 
 def _split(text: str) -> tuple[Path, str | None]:
@@ -93,10 +97,10 @@ def _read(folder: Path, label: str | None) -> _Run:
     seeds, own, lines = tuple(results.seeds), results.own, []
     for name in [own] if label is not None else list(results.algorithms):
         found = results.algorithms[name]
-        if found is None:
-            raise UserError(
-                f"{folder} has no returns to compare: its dataset had no task to measure them in."
-            )
+        if found is None and name != own:
+            continue  # only the run's own policies are kept, so that no other can be estimated
+        estimates = () if found is not None else _estimates(folder, seeds)
+        returns = tuple(_value(folder, one) for one in estimates) if found is None else tuple(found.returns)
         place = folder if name == own else compared_folder(folder, name)
         history = MetricsFile(place / "metrics.jsonl").read()
         lines.append(
@@ -105,10 +109,11 @@ def _read(folder: Path, label: str | None) -> _Run:
                 folder=folder,
                 own=name == own,
                 seeds=seeds,
-                returns=tuple(found.returns),
+                returns=returns,
                 updates=int(history[-1]["step"]) if history else None,
-                curve=_curve(history, len(seeds)),
+                curve=learning_curve(history, len(seeds)),
                 settings=[config.get(name) for name in ("algorithm", "model", "world")],
+                estimates=estimates,
             )
         )
     task = _task(folder, config, results.dataset)
@@ -121,6 +126,38 @@ def _read(folder: Path, label: str | None) -> _Run:
         task,
         tuple(lines),
     )
+
+
+def _estimates(folder: Path, seeds: tuple[int, ...]) -> tuple[PolicyEstimates, ...]:
+    """The estimate of each seed of a run that had no environment to be measured in."""
+    by_name = {one.policy.rpartition(" ")[2]: one for one in load_estimates(folder / "estimates")}
+    names = [f"seed-{seed}" for seed in seeds]
+    if any(name not in by_name for name in names):
+        raise UserError(
+            f"{folder} has no returns to compare: its dataset had no task to measure them in. "
+            f"Estimate them first: mcetm estimate {folder}"
+        )
+    return tuple(by_name[name] for name in names)
+
+
+def _value(folder: Path, found: PolicyEstimates) -> float:
+    chosen = found.chosen
+    if chosen is None or chosen.value is None:
+        raise UserError(f"{folder} cannot be compared: no estimator had an answer for {found.policy}.")
+    return chosen.value
+
+
+def _estimated(algorithm: str, dataset: str, lines: Sequence[_Line]) -> list[str]:
+    """That numbers are estimates, and how many of them can be believed."""
+    found = [one for line in lines for one in line.estimates]
+    if not found:
+        return []
+    believed = sum(one.believed for one in found)
+    words = (
+        f"{algorithm} on {dataset}: returns are estimates, not measured; {believed} of {len(found)} believed."
+    )
+    some = "" if all(line.estimates for line in lines) else " Measured returns are pooled with them."
+    return [words + some]
 
 
 def _check_together(folder: Path, config: dict[str, Any], results: Results) -> None:
@@ -136,14 +173,6 @@ def _check_together(folder: Path, config: dict[str, Any], results: Results) -> N
                 f"{folder} cannot be used: '{name}' is {configured!r:.80} in config.json and "
                 f"{found!r:.80} in results.json."
             )
-
-
-def _curve(history: list[dict[str, Any]], seeds: int) -> Curve | None:
-    lines = [line for line in history if len(np.atleast_1d(line.get("return", ()))) == seeds]
-    if not lines:
-        return None
-    returns = np.array([np.atleast_1d(line["return"]) for line in lines], np.float64)
-    return Curve(np.array([line["step"] for line in lines]), returns)
 
 
 def _task(folder: Path, config: dict[str, Any], source: str) -> Task | None:
@@ -214,21 +243,17 @@ def _without_repetition(lines: Sequence[_Line], dataset: str) -> list[_Line]:
     return kept
 
 
-def _pool(lines: Sequence[_Line]) -> Cell:
+def _pool(lines: Sequence[_Line]) -> Entry:
     """Seeds of several runs of one algorithm on one dataset; a curve where all were evaluated together."""
-    curve = None
-    if all(line.curve is not None for line in lines):
-        curves = [line.curve for line in lines if line.curve is not None]
-        steps = curves[0].updates
-        for other in curves[1:]:
-            steps = np.intersect1d(steps, other.updates)
-        if len(steps):
-            columns = [other.returns[np.isin(other.updates, steps)] for other in curves]
-            curve = Curve(steps, np.concatenate(columns, axis=1))
-    return Cell(
-        seeds=tuple(seed for line in lines for seed in line.seeds),
-        returns=tuple(value for line in lines for value in line.returns),
-        updates=tuple(sorted({line.updates for line in lines if line.updates is not None})),
-        curve=curve,
-        folders=tuple(str(line.folder) for line in lines),
+    return pool(
+        [
+            Entry(
+                seeds=line.seeds,
+                returns=line.returns,
+                updates=() if line.updates is None else (line.updates,),
+                curve=line.curve,
+                folders=(str(line.folder),),
+            )
+            for line in lines
+        ]
     )

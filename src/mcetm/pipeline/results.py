@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 from pydantic import ConfigDict, Field, model_validator
 
 from mcetm.data.card import Card
@@ -22,6 +24,7 @@ from mcetm.documents import (
     read_bytes,
     read_json,
 )
+from mcetm.evaluation.comparison import Curve
 from mcetm.files import write_json
 
 Returns = Annotated[list[Finite], Field(min_length=1)]
@@ -132,3 +135,12 @@ def read_card(folder: Path) -> Card | None:
 def read_seconds(path: Path) -> dict[str, float]:
     """How long each stage took so far."""
     return read_json(path, Seconds) if path.exists() else {}
+
+
+def learning_curve(history: Sequence[dict[str, Any]], seeds: int) -> Curve | None:
+    """Returns while learning, out of a run's metrics; None where nothing was evaluated."""
+    lines = [line for line in history if len(np.atleast_1d(line.get("return", ()))) == seeds]
+    if not lines:
+        return None
+    returns = np.array([np.atleast_1d(line["return"]) for line in lines], np.float64)
+    return Curve(np.array([line["step"] for line in lines]), returns)

@@ -30,7 +30,7 @@ def read_log(config: TrainConfig, folder: Path | None = None, *, infos: bool = F
         file = Path("config.json") if folder is None else folder / "config.json"
         told = None if folder is None else read_module_file(folder)
         task_in_file(config.task, file, module_file=told)
-    log = load_dataset(config.dataset, task=config.task, infos=infos)
+    log = load_dataset(config.dataset, task=config.task, infos=infos, columns=config.columns)
     log.require("reward", "action")
     return log
 

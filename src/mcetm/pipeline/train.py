@@ -158,12 +158,12 @@ def run_training(
             folder,
             title=f"{config.label} on {source_name(config.dataset)}",
             results=results,
-            warnings=card.warnings,
             histories={outcome.name: outcome.history for outcome in outcomes},
             energies=None if models is None else models.held_out,
             thresholds=None if models is None else models.deltas,
             config=plain_of(config),
             environment=environment,
+            log=card,
         )
     return run
 

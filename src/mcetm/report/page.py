@@ -5,15 +5,16 @@ from __future__ import annotations
 import base64
 import html
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mcetm.console import one_line
+from mcetm.data.card import Card
 from mcetm.files import write_text
 from mcetm.numbers import number, numbers, with_spread
+from mcetm.report.card import transitions_of
 from mcetm.report.figures import STYLES, figure
 
 _CSS = """
@@ -34,12 +35,12 @@ def write_report(
     *,
     title: str,
     results: dict[str, Any],
-    warnings: Sequence[str] = (),
     histories: dict[str, list[dict[str, Any]]],
     energies: np.ndarray | None,
     thresholds: np.ndarray | None,
     config: dict[str, Any],
     environment: dict[str, Any],
+    log: Card | None = None,
 ) -> Path:
     """Draw the figures of a run and put them, its table and its settings on one page."""
     figures = folder / "figures"
@@ -58,7 +59,9 @@ def write_report(
         draw_signals(figures / "signals", histories[own])
         words = f"{own}: mean Q, the penalty before its weight, and the shares that are cut off."
         shown.append(("signals", words))
-    parts = [f"<h1>{html.escape(title)}</h1>", _table(results), _warned(warnings), _diagnosis(results)]
+    parts = [f"<h1>{html.escape(title)}</h1>", _table(results), _diagnosis(results)]
+    if log is not None:
+        parts.append(_log(log))
     for name, words in shown:
         image = base64.b64encode((figures / f"{name}.png").read_bytes()).decode()
         source = f"data:image/png;base64,{image}"
@@ -128,6 +131,23 @@ def draw_signals(path: Path, history: list[dict[str, Any]]) -> None:
                 axis.legend(fontsize=8)
 
 
+def _log(card: Card) -> str:
+    """What the run learned from, and what about it should make its reader careful."""
+    metadata = card.metadata
+    ends = f"{card.episodes:,}, {card.terminations:,} terminated and {card.truncations:,} truncated"
+    rows = [("source", metadata.source), ("transitions", transitions_of(card)), ("episodes", ends)]
+    for field, names in (("observations", metadata.obs_names), ("actions", metadata.action_names)):
+        if names is not None:
+            rows.append((field, ", ".join(names)))
+    if metadata.reward_name is not None:
+        rows.append(("reward", metadata.reward_name))
+    cells = "".join(f"<tr><td>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>" for a, b in rows)
+    known = "".join(f"<li>{html.escape(one_line(words, 1000))}</li>" for words in card.warnings)
+    return f"<h2>The log</h2><table>{cells}</table>" + (
+        f"<p>Worth knowing:</p><ul>{known}</ul>" if known else ""
+    )
+
+
 _DIAGNOSIS = (
     ("value Q", "q"),
     ("what really followed", "return_to_go"),
@@ -164,14 +184,6 @@ def _diagnosis(results: dict[str, Any]) -> str:
 
 def _mean(seeds: list[float] | None) -> str:
     return "" if seeds is None else number(float(np.mean(seeds)))
-
-
-def _warned(warnings: Sequence[str]) -> str:
-    """What the dataset card says a careful reader should know."""
-    if not warnings:
-        return ""
-    items = "".join(f"<li>{html.escape(one_line(words, 1000))}</li>" for words in warnings)
-    return f"<h2>Worth knowing about the log</h2><ul>{items}</ul>"
 
 
 def _table(results: dict[str, Any]) -> str:

@@ -96,17 +96,23 @@ def environments_in(module: Any) -> list[str]:
 
 
 def open_environment(env_id: str, env_kwargs: Mapping[str, Any]) -> Any:
-    """The environment, without Gymnasium's checks and without its advice to move on to v5 physics."""
+    """The environment, without Gymnasium's checks and without its advice to move on to v5 physics.
+
+    Observations and actions with parts are one vector each, laid out as in logs (`tasks/layout.py`).
+    """
     import gymnasium
 
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*out of date.*", category=DeprecationWarning)
             _keep_mujoco_quiet(gymnasium.registry.get(env_id))
-            return gymnasium.make(_spec(env_id), disable_env_checker=True, **env_kwargs)
+            made = gymnasium.make(_spec(env_id), disable_env_checker=True, **env_kwargs)
     except Exception as error:  # Gymnasium's own, or whatever somebody's environment raises
         reason = " ".join(str(error).split()).rstrip(".")
         raise UserError(f"The environment {env_id} cannot be made: {reason}{_where(error)}.") from None
+    from mcetm.tasks.flat import flat
+
+    return flat(made, env_id)
 
 
 def failed(env_id: str, doing: str, error: Exception) -> UserError:
@@ -157,44 +163,13 @@ def _attribute(module: Any, name: str) -> Any:
 
 def spaces_of(env: Any, env_id: str) -> tuple[int, tuple[float, ...], tuple[float, ...]]:
     """Width of the observations, and bounds of the actions; what is not continuous is refused."""
-    from gymnasium import spaces
-
-    width = _width(env.observation_space)
-    if width is None:
-        raise UserError(
-            f"The environment {env_id} has observations of {_described(env.observation_space)}; only vectors "
-            "of numbers are supported."
-        )
     action = env.action_space
-    if not isinstance(action, spaces.Box):
-        raise UserError(
-            f"The environment {env_id} has actions of {_described(action)}; only continuous actions are "
-            "supported, a Box with one row of numbers."
-        )
-    if len(action.shape) != 1 or action.shape[0] == 0:
-        raise UserError(
-            f"The environment {env_id} has actions of shape {action.shape}, and one row is needed."
-        )
+    for what, space in (("observations", env.observation_space), ("actions", action)):
+        if not space.shape or not space.shape[0]:
+            raise UserError(f"The environment {env_id} has {what} without any number.")
+    width = int(env.observation_space.shape[0])
     low, high = (tuple(np.asarray(side, np.float64).tolist()) for side in (action.low, action.high))
     return width, low, high
-
-
-def _width(space: Any) -> int | None:
-    """Numbers in an observation, flattened where it has parts; None for images and for what is no number."""
-    from gymnasium import spaces
-
-    if isinstance(space, spaces.Dict | spaces.Tuple):
-        parts = space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces
-        widths = [_width(part) for part in parts]
-        known = [width for width in widths if width is not None]
-        return sum(known) if widths and len(known) == len(widths) else None
-    if not isinstance(space, spaces.Box) or (len(space.shape) == 3 and space.dtype == np.uint8):
-        return None
-    return int(np.prod(space.shape)) if len(space.shape) == 1 and space.shape[0] else None
-
-
-def _described(space: Any) -> str:
-    return f"the space {one_line(str(space), 100)}"
 
 
 def _keep_mujoco_quiet(spec: Any) -> None:
