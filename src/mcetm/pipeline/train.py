@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mcetm.agents.fit import Agent, fit_agent, mean_returns
-from mcetm.agents.policy import Policy, numpy_policy
 from mcetm.data.transitions import Transitions
 from mcetm.envs import load_dataset
 from mcetm.errors import UserError
 from mcetm.files import write_json
 from mcetm.memory import is_shortage
-from mcetm.nn.members import take_members
 from mcetm.pipeline.config import Baseline, TrainConfig, plain_of, read_config
 from mcetm.pipeline.diagnosis import diagnose
 from mcetm.pipeline.environment import describe_environment
@@ -141,7 +139,7 @@ def run_training(folder: Path, config: TrainConfig, log: Transitions | None = No
                 label=line.label,
             )
         if own:
-            _save(folder, agent, config, task)
+            _save(folder, agent, config, task, log.checksum)
         found = diagnosis = None
         if task is not None:
             with stages.stage("evaluation and diagnosis"):
@@ -199,9 +197,10 @@ def seeds_of(config: TrainConfig) -> list[int]:
     return list(range(config.seed, config.seed + config.seeds))
 
 
-def _save(folder: Path, agent: Agent, config: TrainConfig, task: Task | None) -> None:
-    for i, seed in enumerate(seeds_of(config)):
+def _save(folder: Path, agent: Agent, config: TrainConfig, task: Task | None, checksum: str) -> None:
+    for seed, policy in zip(seeds_of(config), agent.policies, strict=True):
         about = {
+            **policy.about,
             # With its module, where the user's own has one: `task_in_file` knows it again.
             "task": None if task is None else config.task or task.name,
             "dataset": config.dataset,
@@ -209,8 +208,7 @@ def _save(folder: Path, agent: Agent, config: TrainConfig, task: Task | None) ->
             "preset": config.preset,
             "seed": seed,
             "updates": config.algorithm.updates,
-            **agent.names,
+            "data_checksum": checksum,  # of the whole log, of which a part was held out
             "saved": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
-        policy = Policy(numpy_policy(take_members(agent.actors, i)), about)
-        policy.save(folder / "policy" / f"seed-{seed}")
+        replace(policy, about=about).save(folder / "policy" / f"seed-{seed}")
