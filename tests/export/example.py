@@ -63,7 +63,7 @@ def pair_score(
         None if odds is None else steep(MLP(columns + 1, 1, width=8, depth=2, activation=odds, key=keys[2])),
         bound=5.0,
         far=far,
-        limit=jnp.asarray(3.0),
+        limit=jnp.asarray(6.0),
         reach=jnp.asarray(5.0),
         extent=jnp.asarray(20.0),
     )

@@ -19,6 +19,7 @@ from mcetm.data.names import are_names
 from mcetm.documents import Checksum, Count, FileError, Finite, Record, Text, checked, parse, read_bytes
 from mcetm.dynamics.plain_pairs import PlainPairsAbout, PlainPairScore
 from mcetm.errors import UserError
+from mcetm.export import export_policy
 from mcetm.files import write_bytes, write_json
 from mcetm.nn.actor import LOG_STD_RANGE, Actor
 from mcetm.nn.mlp import as_mlp
@@ -175,6 +176,14 @@ class Policy:
         }
         write_bytes(folder / "policy.safetensors", weights)
         write_json(folder / "policy.json", {**content, "checksum": _checksum(content, weights)})
+
+    def export(self, path: str | Path) -> list[Path]:
+        """Write it for other programs: `.npz` (and a Python file), `.h`, `.onnx` or `.stablehlo`.
+
+        Each gives the deterministic action and, where the policy has a score of pairs, that and its limit.
+        What is written is returned.
+        """
+        return export_policy(self.network.plain, self.pairs, self.about, path)
 
 
 @dataclass(frozen=True)
