@@ -11,6 +11,7 @@ from typing import NoReturn, Protocol, runtime_checkable
 
 from mcetm.cli.compare import Compare
 from mcetm.cli.data import Data
+from mcetm.cli.export import Export
 from mcetm.cli.settings import ListSettings
 from mcetm.cli.signals import INTERRUPTED, interruptible
 from mcetm.cli.train import Evaluate, Train
@@ -40,6 +41,7 @@ _COMMANDS: dict[str, type[Command]] = {
     "train": Train,
     "evaluate": Evaluate,
     "compare": Compare,
+    "export": Export,
     "settings": ListSettings,
 }
 

@@ -37,7 +37,7 @@ _HEAD = """\
 
 """
 _SCORE_WORDS = """The score says how unlike the log this observation and action are;
- * {p}_trusted(score) is 1 where it is at most {P}_TRUST_LIMIT. A score that is not a number is not trusted."""
+ * {p}_trusted(score) is 1 where it is at most {P}_TRUST_LIMIT. What is not a number is not trusted."""
 _HELPERS = """\
 static inline int {p}_finite(const float *x, int count) {{
   for (int i = 0; i < count; ++i)
@@ -134,15 +134,15 @@ def _opening(
     )
     names = {"OBS": content.obs_dim, "ACTION": content.action_dim}
     lines = [f"#define {macro}_{name}_DIM {width}" for name, width in names.items()]
-    for key in ("obs_names", "action_names"):
-        if key in about:
-            lines.append(f"#define {macro}_{key.upper()} {{{', '.join(map(_string, about[key]))}}}")
-    for key in ("obs_mean", "obs_std", "action_low", "action_high"):
-        if key in about:
-            lines.append(f"#define {macro}_{key.upper()} {{{', '.join(map(_number, about[key]))}}}")
-    for key in ("data_checksum", "policy_checksum", "exported_by"):
-        if key in about:
-            lines.append(f"#define {macro}_{key.upper()} {_string(about[key])}")
+    many = lambda write: lambda values: f"{{{', '.join(map(write, values))}}}"  # noqa: E731
+    writers: dict[str, Any] = {
+        **dict.fromkeys(("obs_names", "action_names"), many(_string)),
+        **dict.fromkeys(("obs_mean", "obs_std", "action_low", "action_high"), many(_number)),
+        **dict.fromkeys(("data_checksum", "policy_checksum", "exported_by"), _string),
+    }
+    lines += [
+        f"#define {macro}_{key.upper()} {write(about[key])}" for key, write in writers.items() if key in about
+    ]
     if content.pairs is not None:
         lines.append(f"#define {macro}_TRUST_LIMIT {_number(content.pairs.limit)}")
     return text + "\n".join(lines) + "\n\n"
@@ -180,7 +180,9 @@ def _score(pairs: PlainPairScore, prefix: str, *, actions: int) -> str:
     obs = columns - actions
     n = {name: _number(getattr(pairs, name)) for name in ("radius", "usual", "reach", "extent", "bound")}
     lines = [
-        f"static inline int {prefix}_trusted(float score) {{ return score <= {prefix.upper()}_TRUST_LIMIT; }}",
+        f"static inline int {prefix}_trusted(float score) {{",
+        f"  return score <= {prefix.upper()}_TRUST_LIMIT;",
+        "}",
         "",
         f"static inline float {prefix}_score(const float *obs, const float *action) {{",
         f"  float pair[{columns + 1}], code[{codes}], again[{columns}];",
