@@ -128,8 +128,15 @@ class Policy:
             return self.loaded
         return PlainPairScore.of(trust.pairs)
 
-    def __call__(self, obs: Any, *, rng: np.random.Generator | None = None) -> np.ndarray:
-        """Actions for one observation or for each row; with `rng` sampled, else the mode."""
+    def __call__(
+        self, obs: Any, *, rng: np.random.Generator | None = None, fallback: Any = None
+    ) -> np.ndarray:
+        """Actions for one observation or for each row; with `rng` sampled, else the mode.
+
+        `fallback` acts where the policy is not trusted: an action, or what makes actions of observations.
+        """
+        if fallback is not None:
+            return self._with_fallback(_rows(obs, self.network.obs_dim), fallback, rng)
         rows = _rows(obs, self.network.obs_dim)
         if rows.shape[-1:] != (self.network.obs_dim,) or rows.ndim > 2:
             raise UserError(
@@ -143,11 +150,30 @@ class Policy:
         _require_finite("its action", action)
         return action if rows.ndim == 2 else action[0]
 
+    def _with_fallback(self, obs: np.ndarray, fallback: Any, rng: np.random.Generator | None) -> np.ndarray:
+        action = np.atleast_2d(self(obs, rng=rng))
+        pairs, rows = self.pairs, np.atleast_2d(obs)
+        trusted = np.atleast_1d(
+            self.trust(obs).trusted if pairs is None else pairs(rows, action) <= pairs.limit
+        )
+        if not trusted.all():
+            other = fallback(rows[~trusted]) if callable(fallback) else fallback
+            other = np.asarray(other, np.float32)
+            if other.shape not in (action[~trusted].shape, action.shape[1:]):
+                raise UserError(
+                    f"The fallback gives actions of the shape {other.shape}, and the policy's are "
+                    f"{action[~trusted].shape}."
+                )
+            _require_finite("the fallback's action", np.atleast_2d(other))
+            action = action.copy()
+            action[~trusted] = other
+        return action if obs.ndim == 2 else action[0]
+
     def trust(self, obs: Any) -> Trust:
         """Whether the model knows what the policy does here; for one observation or for each row."""
         action = self(obs)  # an observation that cannot be is refused first
         if self.pairs is not None:
-            return Trust(self.pairs(np.asarray(obs, np.float32), action), self.pairs.limit)
+            return self._trust(self.pairs, _rows(obs, self.network.obs_dim), action)
         world = self.find_world() if self.world is None and self.find_world is not None else self.world
         if world is None or world.trust is None:
             raise UserError(
@@ -156,6 +182,23 @@ class Policy:
             )
         score = np.asarray(world.pair_score(np.asarray(obs, np.float32), action))
         return Trust(score, float(world.trust.pair_limit))
+
+    def _trust(self, pairs: PlainPairScore, obs: np.ndarray, action: np.ndarray) -> Trust:
+        score = pairs(obs, action)
+        shape = (*score.shape, obs.shape[-1] + action.shape[-1])
+        rows = np.atleast_2d(obs), np.atleast_2d(action)
+        return Trust(
+            score, pairs.limit, pairs.one_in(score), self.names, lambda: pairs.columns(*rows).reshape(shape)
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the numbers of an observation and of an action are called."""
+        widths = {"obs": self.network.obs_dim, "action": self.network.action_dim}
+        found: list[str] = []
+        for part, width in widths.items():
+            found += self.about.get(f"{part}_names") or [f"{part}_{i}" for i in range(width)]
+        return tuple(found)
 
     def save(self, folder: str | Path) -> None:
         """Write `policy.safetensors` and `policy.json`, each whole or not at all; `load_policy` reads them.
@@ -199,6 +242,30 @@ class Trust:
     score: np.ndarray
     limit: float
     """The quantile of held-out data that the trust region was calibrated to."""
+    one_in: np.ndarray | None = None
+    """How rare: such a score has one in so many fresh pairs of the log (the conformal level). None where
+    trust is the disagreement of a model's members."""
+    names: tuple[str, ...] = ()
+    """What the numbers of an observation and of an action are called."""
+    find_columns: Callable[[], np.ndarray] | None = field(default=None, repr=False)
+
+    @cached_property
+    def columns(self) -> np.ndarray | None:
+        """How much less each score would be if one column alone were ordinary; columns come last."""
+        return None if self.find_columns is None else self.find_columns()
+
+    def because(self, most: int = 3) -> list[tuple[str, ...]]:
+        """For every pair that is not trusted, the columns that make it so, the worst first; else nothing.
+
+        Empty as well where no column alone does: then it is how they go together.
+        """
+        found, columns = [], self.columns
+        for i, good in enumerate(np.ravel(self.trusted)):
+            less = None if good or columns is None else columns.reshape(-1, columns.shape[-1])[i]
+            worst = [] if less is None else np.argsort(-less)[:most]
+            needed = max(1e-6, 0.2 * float(np.ravel(self.score)[i] - self.limit))
+            found.append(tuple(self.names[j] for j in worst if less is not None and less[j] > needed))
+        return found
 
     @property
     def trusted(self) -> np.ndarray:
@@ -206,11 +273,23 @@ class Trust:
         return np.asarray(self.score <= self.limit)
 
     def __str__(self) -> str:
-        rows = ", ".join(
-            f"{s:.3g}{'' if good else ' (outside)'}"
-            for s, good in zip(np.ravel(self.score), np.ravel(self.trusted), strict=True)
-        )
-        return f"score {rows}; trusted up to {self.limit:.3g}"
+        if self.one_in is None:
+            rows = ", ".join(
+                f"{s:.3g}{'' if good else ' (outside)'}"
+                for s, good in zip(np.ravel(self.score), np.ravel(self.trusted), strict=True)
+            )
+            return f"score {rows}; trusted up to {self.limit:.3g}"
+        rows = [
+            f"as unusual as 1 in {count:,.0f}{'' if good else ' (outside' + _because(why) + ')'}"
+            for count, good, why in zip(
+                np.ravel(self.one_in), np.ravel(self.trusted), self.because(), strict=True
+            )
+        ]
+        return f"{'; '.join(rows)} of the log's pairs"
+
+
+def _because(columns: tuple[str, ...]) -> str:
+    return f": {', '.join(columns)}" if columns else ""
 
 
 def numpy_policy(actor: Actor, *, deterministic: bool = True) -> TanhGaussianPolicy:

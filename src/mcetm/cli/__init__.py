@@ -16,6 +16,7 @@ from mcetm.cli.export import Export
 from mcetm.cli.settings import ListSettings
 from mcetm.cli.signals import INTERRUPTED, interruptible
 from mcetm.cli.train import Evaluate, Train
+from mcetm.cli.trust import TrustOf
 from mcetm.console import say
 from mcetm.errors import UserError
 from mcetm.files import NO_SPACE, REFUSALS
@@ -44,6 +45,7 @@ _COMMANDS: dict[str, type[Command]] = {
     "estimate": Estimate,
     "select": Select,
     "compare": Compare,
+    "trust": TrustOf,
     "export": Export,
     "settings": ListSettings,
 }
