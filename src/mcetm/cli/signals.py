@@ -10,10 +10,12 @@ import contextlib
 import os
 import select
 import signal
+import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 INTERRUPTED = 130
 """The exit code of a command that was interrupted."""
@@ -35,18 +37,18 @@ def interruptible() -> Iterator[None]:
         yield
         return
 
-    arrived: list[int] = []
+    heard = _Heard()
 
     def handle(number: int, frame: FrameType | None) -> None:
-        arrived.append(number)
-        if len(arrived) > 1:
+        heard.raised += 1
+        if heard.raised > 1:
             _end()
         raise KeyboardInterrupt
 
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     # A signal that is ignored, as in a job that a shell runs in the background, stays ignored.
     before = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
-    with _listening(set(before)):
+    with _listening(set(before), heard), _not_swallowed(heard):
         for number in before:
             signal.signal(number, handle)
         try:
@@ -56,13 +58,44 @@ def interruptible() -> Iterator[None]:
                 signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
+@dataclass
+class _Heard:
+    """What has come so far."""
+
+    raised: int = 0
+    """Interruptions that Python has raised."""
+    repeats: int = 0
+    """Signals that are on their way again, and are no new ones."""
+
+
 @contextlib.contextmanager
-def _listening(numbers: set[signal.Signals]) -> Iterator[None]:
+def _not_swallowed(heard: _Heard) -> Iterator[None]:
+    """An interruption that is raised where Python can only print it, as in `__del__`, comes once more."""
+    before, main = sys.unraisablehook, threading.get_ident()
+
+    def hook(found: Any) -> None:
+        if not issubclass(found.exc_type, KeyboardInterrupt):
+            before(found)
+            return
+        heard.raised, heard.repeats = 0, heard.repeats + 1
+        timer = threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT))
+        timer.daemon = True
+        timer.start()
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+
+
+@contextlib.contextmanager
+def _listening(numbers: set[signal.Signals], heard: _Heard) -> Iterator[None]:
     """Hear of signals whatever the main thread does."""
     source, sink = os.pipe()
     os.set_blocking(sink, False)
     before = signal.set_wakeup_fd(sink, warn_on_full_buffer=False)
-    thread = threading.Thread(target=_listen, args=(source, numbers), daemon=True)
+    thread = threading.Thread(target=_listen, args=(source, numbers, heard), daemon=True)
     thread.start()
     try:
         yield
@@ -73,7 +106,7 @@ def _listening(numbers: set[signal.Signals]) -> Iterator[None]:
         os.close(source)
 
 
-def _listen(source: int, numbers: set[signal.Signals]) -> None:
+def _listen(source: int, numbers: set[signal.Signals], heard: _Heard) -> None:
     count, said = 0, False
     while True:
         wait = SOON if count == 1 and not said else None
@@ -81,10 +114,13 @@ def _listen(source: int, numbers: set[signal.Signals]) -> None:
             os.write(2, _STOPPING)
             said = True
             continue
-        heard = os.read(source, 64)
-        if not heard:
+        arrived = os.read(source, 64)
+        if not arrived:
             return
-        count += sum(number in numbers for number in heard)
+        fresh = sum(number in numbers for number in arrived)
+        again = min(fresh, heard.repeats)
+        heard.repeats -= again
+        count += fresh - again
         if count > 1:
             _end()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -77,7 +78,7 @@ class _Case:
     bounds: tuple[float, float]
     seed: int
 
-    @property
+    @functools.cached_property
     def held_out(self) -> Transitions:
         """Held-out episodes; the whole log where it is a single one."""
         return self.log.select_episodes(np.flatnonzero(self.held)) if self.held.any() else self.log
