@@ -32,7 +32,7 @@ PLANT = Columns(
     episode="batch",
     terminated="trip",
 )
-OPTIONS = ["--obs", *PLANT.obs, "--action", *PLANT.action, "--reward=-cost", "--episode", "batch"]
+OPTIONS = ["--obs", *PLANT.obs, "--action", *PLANT.action, "--cost", "cost", "--episode", "batch"]
 
 
 def plant(**changes: Any) -> pd.DataFrame:
@@ -530,6 +530,8 @@ def test_commands_take_names(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert card["without_next"] == 1
     assert main(["data", "inspect", str(path), "--obs", "flow", "--decimal", "x"]) == 2
     assert "columns.decimal" in capsys.readouterr().err
+    assert main(["data", "inspect", str(path), "--obs", "flow", "--cost", "cost", "--reward", "cost"]) == 2
+    assert "a reward or that of a cost, not both" in capsys.readouterr().err
 
 
 def test_a_run_keeps_its_columns_and_its_policy_the_names(
