@@ -76,6 +76,10 @@ class ColumnOptions:
         }
         if not given:
             return None
+        if "cost" in given:
+            if "reward" in given:
+                raise UserError("Name the column of a reward or that of a cost, not both (--reward, --cost).")
+            given["reward"] = f"-{given.pop('cost')}"
         beside = described_columns(source)
         if beside is not None:
             place = file_beside(Path(source))
