@@ -32,7 +32,7 @@ PLANT = Columns(
     episode="batch",
     terminated="trip",
 )
-OPTIONS = ["--obs", *PLANT.obs, "--action", *PLANT.action, "--reward=-cost", "--episode", "batch"]
+OPTIONS = ["--obs", *PLANT.obs, "--action", *PLANT.action, "--cost", "cost", "--episode", "batch"]
 
 
 def plant(**changes: Any) -> pd.DataFrame:
@@ -206,7 +206,8 @@ def test_a_wrong_name_suggests_the_nearest(changes: dict[str, Any], faults: list
     ("changes", "message"),
     [
         ({"obs": ("a", "a")}, "names the column 'a' twice in 'obs'"),
-        ({"obs": ("a", "b"), "next_obs": ("c",)}, "has 1 columns for 'next_obs' and 2 for 'obs'"),
+        ({"obs": ("flow", "p [bar]"), "next_obs": ("cost",)}, "next_obs: has 1 columns, but obs has 2"),
+        ({"obs": ("flow", "pump"), "action": ("pump",)}, "in 'obs' and in 'action': a policy cannot observe"),
         ({"action_low": (0.0,)}, "has only one of 'action_low' and 'action_high'"),
         ({"split_gaps": 0.5}, "'split_gaps' counts usual steps, so it is above 1"),
         ({"actions": ("a",)}, "There is no setting 'columns.actions'; did you mean 'columns.action'"),
@@ -216,6 +217,19 @@ def test_a_wrong_name_suggests_the_nearest(changes: dict[str, Any], faults: list
 def test_settings_that_cannot_be_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         Transitions.from_dataframe(plant(), columns=changes)
+
+
+def test_a_star_stands_for_all_that_fit_in_their_order() -> None:
+    columns = Columns(
+        obs=("Füll*", "*l*w", "p*[bar]"), action=("*pum*", "val*"), reward="-cost", episode="batch"
+    )
+    log = Transitions.from_dataframe(plant(), columns=columns)
+    assert log.metadata.obs_names == PLANT.obs
+    assert log.metadata.action_names == PLANT.action
+    assert faults_of(plant(), Columns(obs=("x*",))) == [
+        "x*: is no column of the table; its columns are Füllstand, flow, p [bar], pump, valve, cost, batch, "
+        "trip, operator"
+    ]
 
 
 def test_a_name_that_is_there_twice_is_a_fault_only_where_it_is_used(tmp_path: Path) -> None:
@@ -353,6 +367,9 @@ def test_rows_are_put_in_the_order_of_time_within_each_episode() -> None:
         lambda t: t.strftime("%d.%m.%Y %H:%M"),
         lambda t: t.strftime("%m/%d/%Y %H:%M:%S"),
         lambda t: t.isoformat() + "Z",
+        lambda t: t.strftime("%Y/%m/%d %H:%M"),
+        lambda t: t.strftime("%d.%m.%y %H:%M"),
+        lambda t: t.strftime("%d.%m.%Y %H:%M:%S,000"),
         lambda t: str(t.timestamp()),
     ],
 )
@@ -513,6 +530,8 @@ def test_commands_take_names(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert card["without_next"] == 1
     assert main(["data", "inspect", str(path), "--obs", "flow", "--decimal", "x"]) == 2
     assert "columns.decimal" in capsys.readouterr().err
+    assert main(["data", "inspect", str(path), "--obs", "flow", "--cost", "cost", "--reward", "cost"]) == 2
+    assert "a reward or that of a cost, not both" in capsys.readouterr().err
 
 
 def test_a_run_keeps_its_columns_and_its_policy_the_names(

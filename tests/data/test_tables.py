@@ -94,7 +94,13 @@ def faults_of(path: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "faults"),
     [
-        ("obs_0,reward\n1,2\nx,3\n4,\n", ["obs_0, row 1: is not numeric, 'x'", "reward, row 2: is empty"]),
+        (
+            "obs_0,reward\n1,2\nx,3\n4,\n",
+            [
+                "obs_0, row 1: is not numeric, 'x'",
+                "reward, row 2: is empty; fill such cells, or leave the column out",
+            ],
+        ),
         ("obs_0,obs_2\n1,2\n", ["obs_1: is missing, though there is obs_2"]),
         (
             "action_0,reward\n1,2\n",

@@ -32,7 +32,10 @@ class ColumnOptions:
     """Columns of the action, in this order."""
 
     reward: Column = None
-    """Column of the reward; --reward=-cost takes the negative of the column cost."""
+    """Column of the reward, which is to be large."""
+
+    cost: Column = None
+    """Column of a cost instead, which is to be small; its negative is the reward."""
 
     next_obs: ColumnNames = ()
     """Columns of the observation after the step; else it is the following row's."""
@@ -65,6 +68,7 @@ class ColumnOptions:
         """What was typed, beside what a file beside the table says; None where nothing was typed."""
         from mcetm.data.columns import Columns, file_beside
         from mcetm.envs import described_columns
+        from mcetm.errors import UserError
         from mcetm.settings import from_plain, to_plain
 
         given: dict[str, Any] = {
@@ -72,6 +76,10 @@ class ColumnOptions:
         }
         if not given:
             return None
+        if "cost" in given:
+            if "reward" in given:
+                raise UserError("Name the column of a reward or that of a cost, not both (--reward, --cost).")
+            given["reward"] = f"-{given.pop('cost')}"
         beside = described_columns(source)
         if beside is not None:
             place = file_beside(Path(source))

@@ -16,6 +16,7 @@ from mcetm.data.faults import Fault
 
 _TRUTH = {"true": 1.0, "false": 0.0}
 _DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ].*)?|\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?")
+EMPTY = "is empty; fill such cells, or leave the column out"
 _FEW = 20
 """Different words at most that look like categories."""
 
@@ -45,7 +46,7 @@ def parsed(
         try:
             values[row] = found = parse(cell)
         except ValueError:
-            what = "is empty" if not text else no_number(cell, cells)
+            what = EMPTY if not text else no_number(cell, cells)
             return values, Fault(name, what, first + row)
         if not math.isfinite(found) and not (empty and math.isnan(found)):
             return values, Fault(name, f"is {text}", first + row)
@@ -90,7 +91,7 @@ def numbers(name: str, values: np.ndarray, faults: list[Fault], *, empty: bool) 
         gone = [_is_missing(value) for value in values]
         for row, value in enumerate(values):
             if gone[row] and not empty:
-                faults.append(Fault(name, "is empty", row))
+                faults.append(Fault(name, EMPTY, row))
                 return None
             if not gone[row] and not isinstance(value, int | float | Decimal | np.number | np.bool_):
                 faults.append(Fault(name, no_number(value, list(values)), row))

@@ -35,7 +35,7 @@ class Columns:
     """What the columns of a table stand for; what is not named has its usual name (`obs_0`, `reward`, …)."""
 
     obs: tuple[ColumnName, ...] = ()
-    """Columns of the observation, in this order."""
+    """Columns of the observation, in this order; `level_*` stands for all that begin so."""
     action: tuple[ColumnName, ...] = ()
     """Columns of the action, in this order."""
     reward: ColumnName | None = None
@@ -64,8 +64,11 @@ class Columns:
             names = getattr(self, place)
             if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
                 raise ValueError(f"names the column {twice!r:.100} twice in '{place}'")
-        if self.next_obs and len(self.next_obs) != len(self.obs):
-            raise ValueError(f"has {len(self.next_obs)} columns for 'next_obs' and {len(self.obs)} for 'obs'")
+        if both := next((name for name in self.obs if name in self.action), None):
+            raise ValueError(
+                f"names the column {both!r:.100} in 'obs' and in 'action': a policy cannot observe what it "
+                "is about to do"
+            )
         if (self.action_low is None) != (self.action_high is None):
             raise ValueError("has only one of 'action_low' and 'action_high'")
         if self.split_gaps is not None and self.split_gaps <= 1.0:
@@ -159,7 +162,9 @@ def plan_of(names: Sequence[str], columns: Columns | None, source: str) -> Plan:
         return None
 
     def take(field: str, wanted: Sequence[str]) -> None:
-        fields[field] = tuple(place for name in wanted if (place := place_of(name)) is not None)
+        each = [name for given in wanted for name in _matching(given, names)]
+        found = (place_of(name) for name in dict.fromkeys(each))
+        fields[field] = tuple(place for place in found if place is not None)
 
     usual = _usual(names, faults, {name for name in ("obs", "action", "next_obs") if getattr(columns, name)})
     for name in ("obs", "action", "next_obs"):
@@ -170,6 +175,8 @@ def plan_of(names: Sequence[str], columns: Columns | None, source: str) -> Plan:
             take(name, usual[name])
     if "obs" not in fields:
         faults.append(_no_obs(names))
+    elif not faults and (after := len(fields.get("next_obs", ()))) not in (0, len(fields["obs"])):
+        faults.append(Fault("next_obs", f"has {after} columns, but obs has {len(fields['obs'])}"))
     reward = columns.reward or ("reward" if "reward" in names else None)
     negative = reward is not None and reward not in names and reward.startswith("-")
     if reward is not None:
@@ -184,8 +191,6 @@ def plan_of(names: Sequence[str], columns: Columns | None, source: str) -> Plan:
             texts[text] = place
     width = len(fields.get("action", ()))
     bounds = columns.bounds(width)
-    if bounds is not None and len(columns.action) not in (0, width):
-        bounds = None  # an action is missing, which is told
     if faults:
         raise DataError(source, faults)
 
@@ -204,14 +209,23 @@ def plan_of(names: Sequence[str], columns: Columns | None, source: str) -> Plan:
             f"the reward '{one_line(called)}' is made as large as possible; if it is a cost, "
             f"write '-{one_line(called)}'"
         )
+    called_so = lambda field: tuple(names[i] for i in fields[field])  # noqa: E731
     about: dict[str, Any] = {
-        "obs_names": columns.obs or None,
-        "action_names": columns.action or None,
+        "obs_names": called_so("obs") if columns.obs else None,
+        "action_names": called_so("action") if columns.action else None,
         "reward_name": columns.reward,
     }
     if bounds is not None:
         about |= {"action_low": bounds[0], "action_high": bounds[1]}
     return Plan(fields, texts, negative, about, columns.split_gaps, tuple(notes))
+
+
+def _matching(wanted: str, names: Sequence[str]) -> list[str]:
+    """The columns that a name with stars stands for, in their order; a name without is itself."""
+    if "*" not in wanted or wanted in names:
+        return [wanted]
+    pattern = re.compile(".*".join(map(re.escape, wanted.split("*"))))
+    return [name for name in names if pattern.fullmatch(name)] or [wanted]
 
 
 def _usual(names: Sequence[str], faults: list[Fault], given: set[str]) -> dict[str, list[str]]:

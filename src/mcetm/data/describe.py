@@ -20,7 +20,7 @@ from mcetm.errors import UserError
 from mcetm.files import path_kind, write_text
 from mcetm.formats import kind_of
 
-_SAMPLE = 1000
+_SAMPLE = 20_000
 _HINTS: tuple[tuple[str, str], ...] = (
     (
         "episode",

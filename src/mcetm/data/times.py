@@ -16,14 +16,9 @@ FAR = 5.0
 """Usual steps above which a step of time is a gap."""
 _SHUFFLED = 0.1
 """Share of rows that may go back in time where nothing labels episodes; more are not in order at all."""
-_CLOCKS = (
-    "%d.%m.%Y %H:%M:%S.%f",
-    "%d.%m.%Y %H:%M:%S",
-    "%d.%m.%Y %H:%M",
-    "%d.%m.%Y",
-    "%H:%M:%S.%f",
-    "%H:%M:%S",
-)
+_DAYS = ("%d.%m.%Y", "%Y/%m/%d", "%d.%m.%y")
+_HOURS = (" %H:%M:%S", " %H:%M", " %H:%M:%S.%f", "")
+_CLOCKS = (*(day + hour for day in _DAYS for hour in _HOURS), "%H:%M:%S", "%H:%M:%S.%f", "%H:%M")
 _SLASHED = re.compile(r"(\d{1,2})/(\d{1,2})/\d{4}(.*)")
 _SLASHED_CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
 
@@ -59,7 +54,7 @@ def seconds_of(name: str, values: np.ndarray) -> tuple[np.ndarray, str]:
         try:
             found, unit = np.array(_as_numbers(texts), np.float64), ""
         except ValueError:
-            found = _parsed(name, texts)
+            found = _parsed(name, [text.replace(",", ".") for text in texts])
     bad = np.flatnonzero(~np.isfinite(found))
     if bad.size:
         raise TimeError(Fault(name, f"has no time, {str(values[bad[0]])[:40]!r}", int(bad[0])))
