@@ -28,6 +28,7 @@ _MOST_INFLATION = 200
 _ALWAYS_ALLOWED = 64 << 20
 _OWN_LINKS = (0, 1)  # HDF5's hard and soft links; all others lead out of the file
 _PICKLE_SUFFIXES = {".pkl", ".pickle", ".p", ".pk", ".joblib", ".pt", ".pth"}
+_SPREADSHEETS = {".xlsx", ".xlsm", ".xls", ".ods"}
 _TEXT_SUFFIXES = {".csv": ",", ".tsv": "\t", ".txt": ","}
 
 
@@ -53,6 +54,8 @@ def kind_of(path: Path) -> Kind:
             f"{path} is a pickle, which can run code when it is opened, so it is refused; "
             f"save the arrays as one of {READABLE} instead."
         )
+    if suffix in _SPREADSHEETS:
+        raise UserError(f"{path} is a spreadsheet; save the sheet as CSV.")
     if head.startswith(b"PK"):
         return "npz"
     if suffix in (".hdf5", ".h5"):

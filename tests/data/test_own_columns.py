@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,10 @@ from hypothesis import strategies as st
 from mcetm import Columns, Transitions, UserError, load_dataset, make_card
 from mcetm.cli import main
 from mcetm.data import DataError
+from mcetm.data.columns import columns_beside
+from mcetm.data.describe import write_description
 from mcetm.data.dialect import decimal_of, number
+from mcetm.settings import to_plain
 from tests.conftest import assert_same, random_fields
 
 PLANT = Columns(
@@ -126,7 +131,7 @@ def test_what_was_recognised_is_said(dialect: str, words: str, tmp_path: Path) -
     decimal=st.sampled_from([".", ","]),
     grouped=st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_numbers_come_back_whatever_their_signs(
     values: list[int], places: int, decimal: str, grouped: bool
 ) -> None:
@@ -175,6 +180,13 @@ def test_decimal_commas_between_commas_are_named(tmp_path: Path) -> None:
             ["Flow: is no column of the table; did you mean 'flow'?"],
         ),
         ({"action": ("pump", "valv")}, ["valv: is no column of the table; did you mean 'valve'?"]),
+        (
+            {"obs": ("füllstand", "P")},
+            [
+                "füllstand: is no column of the table; did you mean 'Füllstand'?",
+                "P: is no column of the table; did you mean 'p [bar]'?",
+            ],
+        ),
         (
             {"reward": "quality", "episode": "lot"},
             [
@@ -245,6 +257,22 @@ def test_dates_and_categories_of_a_frame_get_the_same_answer() -> None:
     assert faults_of(missing) == ["obs, row 20: 'flow' is NaN"]
 
 
+def test_kinds_of_frames_that_people_have() -> None:
+    frame = plant(when=pd.date_range("2024-01-05", periods=21, freq="min")).set_index("when")
+    columns = Columns(**{**to_plain(PLANT), "time": "when"})
+    assert_same(Transitions.from_dataframe(frame, columns=columns), expected())
+    exact = plant(flow=[Decimal(str(value)) for value in plant()["flow"]])
+    assert_same(Transitions.from_dataframe(exact, columns=PLANT), expected())
+    with pytest.raises(UserError, match="A lazy frame has no rows yet"):
+        Transitions.from_dataframe(pl.from_pandas(plant()).lazy(), columns=PLANT)
+
+
+def test_switches_and_signs_are_numbers_as_programs_write_them(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("obs_0,obs_1\n" + "True,\N{MINUS SIGN}1.5\nFALSE,2\n" * 6, encoding="utf-8")
+    assert load_dataset(path).obs[:2].tolist() == [[1.0, -1.5], [0.0, 2.0]]
+
+
 def test_a_line_of_units_below_the_header_is_named(tmp_path: Path) -> None:
     lines = plant().to_csv(index=False).splitlines()
     (tmp_path / "plant.csv").write_text("\n".join([lines[0], "m,l/s,bar,-,-,EUR,-,-,-", *lines[1:]]))
@@ -274,7 +302,7 @@ def test_files_that_hold_no_log(text: str, message: str, tmp_path: Path) -> None
 
 
 @given(text=st.text(alphabet="ab1,;.\t\n\"'-:é ", max_size=80))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_whatever_is_in_a_text_it_is_a_log_or_one_sentence(
     text: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -429,6 +457,31 @@ def test_a_description_is_proposed_and_used(tmp_path: Path, capsys: pytest.Captu
     (tmp_path / "plant.mcetm.toml").write_text("obs = [")
     with pytest.raises(UserError, match="is not TOML"):
         load_dataset(path)
+
+
+@given(
+    names=st.lists(
+        st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\r\n\0"), max_size=12)
+        | st.sampled_from(["time", "cost", "done", "pump", "next_x", "x", "episode", "date"]),
+        min_size=1,
+        max_size=6,
+    ),
+    cells=st.sampled_from(["1", "0,5", "a", "", "2024-01-05"]),
+)
+@settings(max_examples=30, deadline=None)
+def test_whatever_is_described_can_be_read_back(
+    names: list[str], cells: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("table") / "log.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file, delimiter=";", quoting=csv.QUOTE_ALL)
+        table.writerow(names)
+        table.writerows([[cells if i % 2 else str(row) for i in range(len(names))] for row in range(3)])
+    place, found = write_description(path)
+    columns = columns_beside(path)
+    assert columns is not None
+    assert list(columns.obs) == found.fields["obs"]
+    assert len(place.read_text(encoding="utf-8").splitlines()) < 40
 
 
 def test_what_cannot_be_proposed_is_left_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

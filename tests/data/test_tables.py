@@ -110,7 +110,7 @@ def faults_of(path: Path) -> list[str]:
         ),
         ("obs_0,reward\n1,2\n3\n", ["table, row 1: has 1 cells, but the header has 2"]),
         ("obs_0,terminated\n1,maybe\n", ["terminated, row 0: is not numeric, 'maybe'"]),
-        ("obs_0,reward\n1,true\n", ["reward, row 0: is not numeric, 'true'"]),
+        ("obs_0,reward\n1,true\n2,3\n", ["reward, row 0: is not numeric, 'true'"]),
         ("obs_0,reward\n1,nan\n2,3\n", ["reward, row 0: is NaN"]),
         (
             "obs_0,obs_1,reward\n1,inf,nan\nx,2,3\n",

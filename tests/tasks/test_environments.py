@@ -87,8 +87,8 @@ def test_an_environment_has_options(plant: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("CartPole-v1", r"has actions of the kind Discrete; only continuous ones"),
-        ("Blackjack-v1", "has observations .* of the kind Discrete; only continuous ones"),
+        ("CartPole-v1", r"has actions of the space Discrete\(2\); only continuous ones are supported"),
+        ("Blackjack-v1", r"has observations \('0'\) of the space Discrete.*; only continuous ones"),
         ("Pendulun-v1", "did you mean 'Pendulum-v1'"),
         ("Quokka-v0", r"Gymnasium has no such id; .* PACKAGE:Quokka-v0"),
         ("plant:Plnt", "did you mean 'plant:Plant'"),

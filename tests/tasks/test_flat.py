@@ -100,7 +100,10 @@ gymnasium.register("FlatOdd-v0", entry_point=Odd)  # pyright: ignore[reportArgum
 @pytest.mark.parametrize(
     ("kind", "sentence"),
     [
-        ("choices", "FlatOdd-v0 has actions of the kind Discrete; only continuous ones .Box. are supported"),
+        (
+            "choices",
+            "FlatOdd-v0 has actions of the space Discrete.3.; only continuous ones are supported, a Box",
+        ),
         ("images", r"has observations \('camera'\) that are images, of shape \(8, 8, 3\); only vectors"),
         ("grey", r"has observations that are images, of shape \(8, 8\); only vectors of numbers"),
     ],

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,14 +19,18 @@ from safetensors.numpy import load, save
 from mcetm.console import say
 from mcetm.data.names import are_names
 from mcetm.documents import Checksum, Count, FileError, Finite, Record, Text, checked, parse, read_bytes
+from mcetm.dynamics.plain_pairs import PlainPairsAbout, PlainPairScore
 from mcetm.errors import UserError
+from mcetm.export import export_policy
 from mcetm.files import write_bytes, write_json
 from mcetm.nn.actor import LOG_STD_RANGE, Actor
 from mcetm.nn.mlp import as_mlp
 from mcetm.tasks.policy import TanhGaussianPolicy
 
-_FORMAT = 2
-"""Format 1 had no checksum; it is read."""
+_FORMAT = 3
+"""Format 1 had no checksum, format 2 no score of pairs; both are read."""
+_SCORE = "trust/"
+"""What the names of the arrays of a score of pairs begin with."""
 _SEED = re.compile(r"seed-(0|[1-9][0-9]*)", re.ASCII)
 
 Bounds = Annotated[list[Finite], Field(min_length=1)]
@@ -53,6 +58,13 @@ class _About(Record):
     seed: Count | None = None
     updates: Count | None = None
     saved: Text | None = None
+    obs_mean: list[Finite] | None = None
+    obs_std: list[Finite] | None = None
+    """What observations were scaled by; the first layer does it."""
+    data_checksum: Checksum | None = None
+    """Of the log that it learned from."""
+    mcetm: Text | None = None
+    """The version that trained it."""
 
     @model_validator(mode="after")
     def _in_order(self) -> _About:
@@ -61,6 +73,10 @@ class _About(Record):
         for low, high in (*zip(self.action_low, self.action_high, strict=True), self.log_std_range):
             if not low < high:
                 raise ValueError(f"has a lower bound {low:g} that is not below its upper one {high:g}")
+        for name in ("obs_mean", "obs_std"):
+            numbers = getattr(self, name)
+            if numbers is not None and len(numbers) != self.obs_dim:
+                raise ValueError(f"has {len(numbers)} '{name}' for {self.obs_dim} numbers")
         widths = {"obs_names": self.obs_dim, "action_names": len(self.action_low)}
         for named, width in widths.items():
             names = getattr(self, named)
@@ -82,6 +98,13 @@ class _Second(_About):
     """Over the weights and all that is said here."""
 
 
+class _Third(_About):
+    format: Literal[3]
+    checksum: Checksum
+    trust: PlainPairsAbout | None = None
+    """How the score of pairs is made of its arrays, where there is one."""
+
+
 @dataclass(frozen=True)
 class Policy:
     """action = policy(obs): NumPy in and out, one observation or a batch; the mode unless asked to sample."""
@@ -94,6 +117,16 @@ class Policy:
     """The world that it was trained in, where that is at hand."""
     find_world: Callable[[], Any] | None = field(default=None, repr=False)
     """Reads the world when it is first asked for; of a policy that belongs to a run."""
+    loaded: PlainPairScore | None = field(default=None, repr=False)
+    """The score of pairs that was saved with it."""
+
+    @cached_property
+    def pairs(self) -> PlainPairScore | None:
+        """What scores its pairs of observation and action, in NumPy; None where nothing does."""
+        trust = None if self.world is None else self.world.trust
+        if trust is None or trust.pairs is None:
+            return self.loaded
+        return PlainPairScore.of(trust.pairs)
 
     def __call__(self, obs: Any, *, rng: np.random.Generator | None = None) -> np.ndarray:
         """Actions for one observation or for each row; with `rng` sampled, else the mode."""
@@ -113,11 +146,13 @@ class Policy:
     def trust(self, obs: Any) -> Trust:
         """Whether the model knows what the policy does here; for one observation or for each row."""
         action = self(obs)  # an observation that cannot be is refused first
+        if self.pairs is not None:
+            return Trust(self.pairs(np.asarray(obs, np.float32), action), self.pairs.limit)
         world = self.find_world() if self.world is None and self.find_world is not None else self.world
         if world is None or world.trust is None:
             raise UserError(
-                "This policy has no world beside it, so nothing is known of where to trust it; those of "
-                "mcetm.load_run(folder) have theirs, where their algorithm learned in one."
+                "This policy has no world beside it and no score of pairs in its files, so nothing is known "
+                "of where to trust it; those of algorithms that learn in a world have both."
             )
         score = np.asarray(world.pair_score(np.asarray(obs, np.float32), action))
         return Trust(score, float(world.trust.pair_limit))
@@ -125,15 +160,19 @@ class Policy:
     def save(self, folder: str | Path) -> None:
         """Write `policy.safetensors` and `policy.json`, each whole or not at all; `load_policy` reads them.
 
-        The world is not written: where to trust a policy is known while it is at hand.
+        Of the world only the score of pairs is written, so that `trust` works without it. Where trust is the
+        disagreement of a model's members, it is known only while the world is at hand.
         """
         folder, network = Path(folder), self.network.plain
         arrays: dict[str, np.ndarray] = {}
         for name, (weight, bias) in _named(network).items():
             arrays[f"{name}/weight"], arrays[f"{name}/bias"] = np.ascontiguousarray(weight.T), bias
+        if self.pairs is not None:
+            arrays |= {_SCORE + name: array for name, array in self.pairs.to_arrays().items()}
         weights = save(arrays)
         content = {
             **self.about,
+            "trust": None if self.pairs is None else self.pairs.about().model_dump(),
             "format": _FORMAT,
             "kind": "tanh-Gaussian network",
             "obs_dim": network.obs_dim,
@@ -143,6 +182,14 @@ class Policy:
         }
         write_bytes(folder / "policy.safetensors", weights)
         write_json(folder / "policy.json", {**content, "checksum": _checksum(content, weights)})
+
+    def export(self, path: str | Path) -> list[Path]:
+        """Write it for other programs: `.npz` (and a Python file), `.h`, `.onnx` or `.stablehlo`.
+
+        Each gives the deterministic action and, where the policy has a score of pairs, that and its limit.
+        What is written is returned.
+        """
+        return export_policy(self.network.plain, self.pairs, self.about, path)
 
 
 @dataclass(frozen=True)
@@ -222,7 +269,8 @@ def load_policy(path: str | Path, *, seed: int | None = None) -> Policy:
             "(choose with seed=).",
             file=sys.stderr,
         )
-    return Policy(_network(found / "policy.safetensors", about), about)
+    network, pairs = _weights(found / "policy.safetensors", about)
+    return Policy(network, about, loaded=pairs)
 
 
 def read_about(folder: Path) -> dict[str, Any]:
@@ -231,14 +279,14 @@ def read_about(folder: Path) -> dict[str, Any]:
     about = parse(path, read_bytes(path, largest=2**20))
     number = about.get("format") if isinstance(about, dict) else None
     number = number if type(number) is int else _FORMAT  # the schema refuses any other
-    if number not in (1, _FORMAT):
+    if number not in (1, 2, _FORMAT):
         raise FileError(path, f"another version of mcetm wrote it (format {number}, here {_FORMAT})")
-    checked(path, about, _First if number == 1 else _Second)
+    checked(path, about, {1: _First, 2: _Second}.get(number, _Third))
     return about
 
 
-def _network(path: Path, about: dict[str, Any]) -> TanhGaussianPolicy:
-    """The weights of a policy, which must be those that `about` was written with."""
+def _weights(path: Path, about: dict[str, Any]) -> tuple[TanhGaussianPolicy, PlainPairScore | None]:
+    """The weights of a policy, which must be those that `about` was written with, and its score of pairs."""
     weights = read_bytes(path)
     if "checksum" in about and about["checksum"] != _checksum(about, weights):
         raise FileError(
@@ -251,6 +299,9 @@ def _network(path: Path, about: dict[str, Any]) -> TanhGaussianPolicy:
     for name, array in arrays.items():
         if array.dtype != np.float32:
             raise FileError(path, f"its array {name!r:.100} is {array.dtype}, not float32")
+    scored = about.get("trust") is not None and about["format"] > 2
+    beside = {name: array for name, array in arrays.items() if scored and name.startswith(_SCORE)}
+    arrays = {name: array for name, array in arrays.items() if name not in beside}
     network = TanhGaussianPolicy.from_arrays(arrays, source=str(path))
     if odd := sorted(
         set(arrays) - {f"{name}/{part}" for name in _named(network) for part in ("weight", "bias")}
@@ -265,7 +316,17 @@ def _network(path: Path, about: dict[str, Any]) -> TanhGaussianPolicy:
             )
     low, high = tuple(map(float, about["action_low"])), tuple(map(float, about["action_high"]))
     least, most = map(float, about["log_std_range"])
-    return replace(network, log_std_range=(least, most), deterministic=True).within(low, high)
+    pairs = None
+    if scored:
+        pairs = PlainPairScore.from_arrays(
+            {name.removeprefix(_SCORE): array for name, array in beside.items()},
+            PlainPairsAbout.model_validate(about["trust"]),
+            columns=network.obs_dim + network.action_dim,
+            source=str(path),
+        )
+        if odd := sorted(set(beside) - {_SCORE + name for name in pairs.to_arrays()}):
+            raise FileError(path, f"its array {odd[0]!r:.100} is not known")
+    return replace(network, log_std_range=(least, most), deterministic=True).within(low, high), pairs
 
 
 def _checksum(about: Mapping[str, Any], weights: bytes) -> str:

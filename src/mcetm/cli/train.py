@@ -170,16 +170,6 @@ class Train:
             if given and option.name not in _BESIDE_RESUME:
                 raise UserError(f"--{option.name} cannot go with --resume: the run's own settings hold.")
 
-    def _described(self, source: str) -> Columns | None:
-        """What a file beside the dataset says of its columns."""
-        from mcetm.data.columns import file_beside
-        from mcetm.envs import described_columns
-
-        columns = described_columns(source)
-        if columns is not None:
-            say(f"columns are as {file_beside(Path(source))} says")
-        return columns
-
     def _config(self) -> TrainConfig:
         from dataclasses import replace
 
@@ -207,7 +197,7 @@ class Train:
             config = replace(config, models_from=str(self.models.resolve()))
         columns = None
         if given is not None:
-            columns = self.columns.settings(given) or self._described(given)
+            columns = self.columns.settings(given) or _described(given)
         elif self.columns != ColumnOptions():
             raise UserError("Options name columns, but no log is named; put the file first.")
         if columns is not None:
@@ -218,6 +208,17 @@ class Train:
         if config.models_from is not None:
             check_models(earlier_models(config), self.models or Path(config.models_from))
         return config
+
+
+def _described(source: str) -> Columns | None:
+    """What a file beside a dataset says of its columns."""
+    from mcetm.data.columns import file_beside
+    from mcetm.envs import described_columns
+
+    columns = described_columns(source)
+    if columns is not None:
+        say(f"columns are as {file_beside(Path(source))} says")
+    return columns
 
 
 def _alone(config: TrainConfig) -> TrainConfig:

@@ -181,7 +181,8 @@ def make_card(transitions: Transitions) -> Card:
         "intrinsic": intrinsic_dimension(transitions.next_obs[transitions.next_known]),
         "rule_mismatches": _rule_mismatches(transitions, task),
     }
-    warnings = _warnings({**facts, "choices": _choices(transitions)})
+    ruleless = task is not None and task.termination is None and facts["terminations"] > 0
+    warnings = _warnings({**facts, "choices": _choices(transitions), "ruleless": ruleless})
     return Card(**facts, warnings=warnings)
 
 
@@ -237,6 +238,11 @@ def _warnings(facts: dict[str, Any]) -> tuple[str, ...]:
         warnings.append(_said_without_next(facts["without_next"]))
     if metadata.dropped:
         warnings.append(_said_dropped(metadata.dropped))
+    if facts["ruleless"]:
+        warnings.append(
+            f"the task '{metadata.task}' has no rule for its end (termination=), and the log has "
+            f"{facts['terminations']:,} terminations: a model-based algorithm learns a rule from them"
+        )
     if "reward" in metadata.absent:
         warnings.append("no rewards: dynamics can be learned, a policy cannot")
     if "action" in metadata.absent:

@@ -6,6 +6,7 @@ import datetime
 import math
 import re
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,8 @@ def parsed(
         values = np.array([parse(cell) for cell in cells], np.float64)
     except ValueError:
         values = np.full(len(cells), np.nan)
+        if all(cell.strip().lower() in _TRUTH for cell in cells):  # a switch, as programs write it
+            parse = truth_or(parse)
     else:
         if np.isfinite(values).all():
             return values, None
@@ -89,7 +92,7 @@ def numbers(name: str, values: np.ndarray, faults: list[Fault], *, empty: bool) 
             if gone[row] and not empty:
                 faults.append(Fault(name, "is empty", row))
                 return None
-            if not gone[row] and not isinstance(value, int | float | np.number | np.bool_):
+            if not gone[row] and not isinstance(value, int | float | Decimal | np.number | np.bool_):
                 faults.append(Fault(name, no_number(value, list(values)), row))
                 return None
         return np.array([np.nan if no else float(v) for v, no in zip(values, gone, strict=True)])

@@ -246,7 +246,7 @@ def _no_obs(names: Sequence[str]) -> Fault:
 
 def _unknown(name: str, names: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    lower = [other for other in names if other.lower() == name.lower()]
+    lower = [other for other in names if re.sub(r"\s*[\[(].*", "", other).lower() == name.lower()]
     if lower or near:
         return f"is no column of the table; did you mean '{one_line((lower or near)[0])}'?"
     return f"is no column of the table; its columns are {listed(names)}"

@@ -56,15 +56,20 @@ class Proposal:
     def toml(self, source: str) -> str:
         """As a file that lies beside the table."""
         lines = [
-            f"# What the columns of {source} are, by their names and contents: read it, and mend it.",
+            f"# What the columns of {one_line(source)} are, by names and contents: read it, and mend it.",
             *(f"# TO DO: {words}" for words in self.open),
             "",
-            *(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in self.fields.items()),
+            *(f"{name} = {_toml(value)}" for name, value in self.fields.items()),
         ]
         if self.left_out:
             lines += ["", "# Not used:"]
             lines += [f"#   {one_line(name)}: {why}" for name, why in self.left_out.items()]
         return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    """Text, or a list of texts: TOML's are JSON's, but for one sign that only TOML wants escaped."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def describe(path: Path) -> Proposal:

@@ -131,7 +131,7 @@ def _first(rows: Iterable[list[str]]) -> Iterator[list[str]]:
 
 def number(cell: str, decimal: Decimal) -> float:
     """A number as such a file writes it; thousands may be in groups where no other reading is possible."""
-    text = cell.strip()
+    text = cell.strip().replace("\N{MINUS SIGN}", "-")
     if _SPACED.fullmatch(text):
         text = re.sub("[ \u00a0\u202f'\u2019]", "", text)
     group = "," if decimal == "." else "."

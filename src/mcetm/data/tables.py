@@ -39,11 +39,15 @@ _CHUNK = 50_000
 
 def from_dataframe(frame: Any, **options: Unpack[ReadOptions]) -> Transitions:
     """Transitions from a pandas or Polars data frame (or anything with `columns` and `to_numpy`)."""
+    kind, source = type(frame).__name__, "the data frame"
+    if kind == "LazyFrame":
+        raise UserError("A lazy frame has no rows yet; give what its collect() returns.")
     if not hasattr(frame, "columns"):
-        raise UserError(
-            f"A data frame is needed, with columns obs_0, obs_1, …, not a {type(frame).__name__}."
-        )
-    names, source = [str(name) for name in frame.columns], "the data frame"
+        raise UserError(f"A data frame is needed, with columns obs_0, obs_1, …, not a {kind}.")
+    if any(name is not None for name in getattr(getattr(frame, "index", None), "names", ())):
+        with contextlib.suppress(ValueError):  # of a name that a column has too
+            frame = frame.reset_index()  # pandas often keeps the time there
+    names = [str(name) for name in frame.columns]
     plan = plan_of(names, columns_of(options.get("columns")), source)
     column = lambda i: np.array(frame[frame.columns[i]].to_numpy())  # a copy: the frame may change  # noqa: E731
     return _from_columns(names, column, plan, source, **options)

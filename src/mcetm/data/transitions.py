@@ -186,6 +186,11 @@ class Transitions:
         """Rows whose next observation is known; a log may leave it out where the task ended."""
         return np.asarray(np.isfinite(self.next_obs).all(axis=1))
 
+    @property
+    def next_or_same(self) -> Float32[np.ndarray, "rows obs"]:
+        """The next observation, or the one before where it is unknown: for uses that an end makes idle."""
+        return np.where(self.next_known[:, None], self.next_obs, self.obs)
+
     @functools.cached_property
     def with_next(self) -> Transitions:
         """The rows whose next observation is known: what next states are learned from and measured on.

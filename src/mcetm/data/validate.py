@@ -171,7 +171,8 @@ def _numeric_array(name: str, value: Any, metadata: Metadata, faults: list[Fault
         array = array[:, None] if array.ndim == 1 else array
         wanted, words = 2, "one row of numbers each"
     if array.ndim != wanted:
-        faults.append(Fault(name, f"must have {words}, but its shape is {array.shape}"))
+        hint = "; images are not supported" if name in ("obs", "next_obs") and array.ndim > 3 else ""
+        faults.append(Fault(name, f"must have {words}, but its shape is {array.shape}{hint}"))
         return None
     if wanted == 2 and name != "action" and array.shape[1] == 0:
         faults.append(Fault(name, "has no columns"))

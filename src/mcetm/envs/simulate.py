@@ -75,6 +75,8 @@ class _Lane:
 
     def step(self, action: np.ndarray) -> bool:
         """Take a step and record it; True when it ended an episode, and a new one stands at its start."""
+        if not np.isfinite(action).all():
+            raise UserError(f"A policy gave an action that is not finite in {self._env_id}.")
         state = {name: value.copy() for name, value in self._state.items()}
         try:
             following, reward, terminated, truncated, _ = self._env.step(action)

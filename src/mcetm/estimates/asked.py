@@ -69,7 +69,9 @@ class Asked:
         high = np.array(network.high or (1.0,) * network.action_dim)
         half = 0.5 * (high - low)
         unit = np.clip((action - low) / half - 1.0, -1.0 + _EDGE, 1.0 - _EDGE)
-        return network.log_prob(obs, unit.astype(np.float32)) - np.log(half).sum()
+        parts = range(0, len(obs), _ROWS)
+        found = [network.log_prob(obs[i : i + _ROWS], unit[i : i + _ROWS].astype(np.float32)) for i in parts]
+        return np.concatenate(found) - np.log(half).sum()
 
 
 def next_actions(
@@ -81,7 +83,7 @@ def next_actions(
     shape = (len(asked) + 1, len(log), samples, log.action_dim)
     found = np.empty(shape, np.float32)
     for i, policy in enumerate(asked):
-        found[i] = policy.actions(log.next_obs, samples, seed=seed + i)
+        found[i] = policy.actions(log.next_or_same, samples, seed=seed + i)
     own = np.concatenate([log.action[1:], log.action[-1:]])
     found[-1] = own[:, None]
     known = np.ones(shape[:2], bool)

@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mcetm.agents.fit import Agent, fit_agent, mean_returns
-from mcetm.agents.policy import Policy, numpy_policy
 from mcetm.data.card import Card, make_card
 from mcetm.data.transitions import Transitions
 from mcetm.errors import UserError
 from mcetm.files import write_json
 from mcetm.memory import is_shortage
-from mcetm.nn.members import take_members
 from mcetm.pipeline.config import Baseline, TrainConfig, plain_of, read_config
 from mcetm.pipeline.diagnosis import diagnose
 from mcetm.pipeline.environment import describe_environment
@@ -141,7 +139,7 @@ def run_training(
                 label=line.label,
             )
         if own:
-            _save(folder, agent, config, task)
+            _save(folder, agent, config, task, log.checksum)
         found = diagnosis = None
         if task is not None:
             with stages.stage("evaluation and diagnosis"):
@@ -224,17 +222,17 @@ def seeds_of(config: TrainConfig) -> list[int]:
     return list(range(config.seed, config.seed + config.seeds))
 
 
-def _save(folder: Path, agent: Agent, config: TrainConfig, task: Task | None) -> None:
-    for i, seed in enumerate(seeds_of(config)):
+def _save(folder: Path, agent: Agent, config: TrainConfig, task: Task | None, checksum: str) -> None:
+    for seed, policy in zip(seeds_of(config), agent.policies, strict=True):
         about = {
+            **policy.about,
             "task": None if task is None else task_name(config, task),
             "dataset": config.dataset,
             "algorithm": config.label,
             "preset": config.preset,
             "seed": seed,
             "updates": config.algorithm.updates,
-            **agent.names,
+            "data_checksum": checksum,  # of the whole log, of which a part was held out
             "saved": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
-        policy = Policy(numpy_policy(take_members(agent.actors, i)), about)
-        policy.save(folder / "policy" / f"seed-{seed}")
+        replace(policy, about=about).save(folder / "policy" / f"seed-{seed}")

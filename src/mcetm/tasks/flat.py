@@ -8,6 +8,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from mcetm.console import one_line
 from mcetm.errors import UserError
 from mcetm.tasks.layout import Part, is_image
 
@@ -42,8 +43,10 @@ def parts_of(space: Any, what: str, path: tuple[str | int, ...] = ()) -> list[Pa
         return [part for i, inner in enumerate(space.spaces) for part in parts_of(inner, what, (*path, i))]
     where = f" ('{'/'.join(map(str, path))}')" if path else ""
     if not isinstance(space, spaces.Box):
-        kind = type(space).__name__
-        raise UserError(f"{what}{where} of the kind {kind}; only continuous ones (Box) are supported.")
+        raise UserError(
+            f"{what}{where} of the space {one_line(str(space), 100)}; only continuous ones are supported, "
+            "a Box, alone or in a Dict or Tuple."
+        )
     if is_image(space.shape, str(space.dtype)):
         raise UserError(
             f"{what}{where} that are images, of shape {space.shape}; only vectors of numbers are supported."
