@@ -84,7 +84,7 @@ class Collect:
     """Collect a dataset in a simulator and write it in D4RL's HDF5 layout."""
 
     task: Annotated[str, arg(metavar="NAME")]
-    """An environment such as hopper, or a named dataset with a recipe of its own such as hopper-medium."""
+    """A task, a Gymnasium id, MODULE:CLASS, or a named dataset with a recipe of its own: hopper-medium."""
 
     out: Annotated[Path, arg(metavar="FILE")]
     """File to write (.hdf5 or .npz)."""
@@ -117,6 +117,7 @@ class Collect:
         """Collect, write, say what was written."""
         from mcetm.data.files import write_file
         from mcetm.errors import UserError
+        from mcetm.numbers import number
         from mcetm.tasks.own import remember
 
         _check_out(self.out, replace=self.force)
@@ -125,10 +126,10 @@ class Collect:
         remember(self.task)
         transitions = self._collect()
         write_file(transitions, self.out, compress=self.compress)
-        mean = transitions.episode_returns.mean()
+        mean = number(float(transitions.episode_returns.mean()))
         say(
             f"wrote {self.out}: {len(transitions):,} transitions in {transitions.num_episodes:,} episodes, "
-            f"mean return {mean:,.1f}"
+            f"mean return {mean}"
         )
         return 0
 
@@ -136,7 +137,7 @@ class Collect:
         from mcetm.envs import collect, collect_recipe
         from mcetm.errors import UserError
         from mcetm.tasks import RECIPES, task_names
-        from mcetm.tasks.registry import suggestion
+        from mcetm.tasks.registry import is_at_hand, suggestion
 
         if self.task in RECIPES:
             if self.policy or self.mix or self.deterministic:
@@ -146,7 +147,7 @@ class Collect:
                 )
             recipe = RECIPES[self.task]
             return collect_recipe(recipe, steps=self.steps, seed=self.seed, processes=self.processes)
-        if ":" not in self.task and self.task not in task_names():
+        if ":" not in self.task and not is_at_hand(self.task):
             raise UserError(f"Unknown task '{self.task}'{suggestion(self.task, [*task_names(), *RECIPES])}")
         if self.steps is None:
             raise UserError(f"Say how many transitions to collect from '{self.task}' with --steps N.")

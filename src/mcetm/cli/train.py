@@ -239,9 +239,9 @@ def _where_measured(log: Transitions) -> str:
             "environment: none, so returns are not measured; --task names one (a Gymnasium id, MODULE:CLASS)"
         )
     task = get_task(log.metadata.task)
-    steps = "no time limit" if task.time_limit is None else f"episodes of {task.time_limit:,} steps at most"
-    same = "" if task.name == task.env_id else f" ({task.env_id})"
-    return f"environment: {task.name}{same}, {steps}"
+    steps = "" if task.time_limit is None else f", episodes of {task.time_limit:,} steps at most"
+    same = "" if task.name.startswith(task.env_id) else f" ({task.env_id})"
+    return f"environment: {task.name}{same}{steps}"
 
 
 @dataclass(frozen=True)
@@ -293,7 +293,8 @@ class Evaluate:
             found[folder.name] = result.to_dict()
             if not self.json:
                 score = "" if result.score is None else f", score {result.score:.1f} ± {result.score_std:.1f}"
-                say(f"{folder.name}: return {with_spread(result.returns)}{score}")
+                over = f" over {self.episodes} episodes" if self.episodes > 1 else ""
+                say(f"{folder.name}: return {with_spread(result.returns)}{over}{score}")
         if self.json:
             print(json.dumps(found, indent=1))
         return 0

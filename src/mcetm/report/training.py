@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 def show_results(results: dict[str, Any], console: Console, *, normalised: bool) -> None:
     """Mean return of the data and of every algorithm, mean ± spread over seeds; no empty rows."""
     from rich.table import Table
+    from rich.text import Text
 
     measured = {name: found for name, found in results["algorithms"].items() if found is not None}
     if not measured:
         return
     seeds = len(results["seeds"])
     words = f"mean ± spread over {seeds} seeds" if seeds > 1 else "one seed"
-    table = Table(title=f"{source_name(results['dataset'])}: returns, {words}")
+    console.print(Text(f"{source_name(results['dataset'])}: returns, {words}", style="bold"))
+    table = Table()
     for name in ("", "return", *(["score"] if normalised else []), "seeds"):
         table.add_column(name, justify="left" if not name else "right")
     blank = [""] if normalised else []
