@@ -69,6 +69,9 @@ def test_every_estimator_finds_the_known_return_within_its_interval(found: Estim
     assert alike["doubly-robust"].value is not None
     assert alike["doubly-robust"].details["effective_episodes"] > 10
     assert found.log_return == pytest.approx(LOG.episode_returns.mean(), rel=1e-5)
+    intervals = [one.interval for each in found.of_policies for one in each.of if one.interval is not None]
+    for low, high in intervals:
+        assert HORIZON * LOG.reward.min() <= low <= high <= HORIZON * LOG.reward.max()
     assert f"undiscounted return of an episode of at most {HORIZON} steps" in found.quantity
 
 

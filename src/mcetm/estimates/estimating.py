@@ -93,7 +93,10 @@ class _Case:
         details: dict[str, float],
         own: Any,
     ) -> Estimate:
-        """An estimate of this case."""
+        """An estimate of this case; no interval goes beyond what the log's rewards allow."""
+        if value is not None and interval is not None:
+            least, most = (float(self.quantity.lengths[-1]) * bound for bound in self.bounds)
+            interval = [min(max(interval[0], least), value), max(min(interval[1], most), value)]
         return Estimate(
             estimator=estimator,
             policy=policy.name,
