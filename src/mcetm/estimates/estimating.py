@@ -182,6 +182,11 @@ def _actions_inside(case: _Case, policy: Asked) -> float | None:
     return float(np.mean(np.asarray(score) <= float(case.world.trust.pair_limit)))
 
 
+def _known(**numbers: float | None) -> dict[str, float]:
+    """Those numbers that there are."""
+    return {name: value for name, value in numbers.items() if value is not None}
+
+
 def _unknown(case: _Case, found: Rollouts) -> float:
     """What an episode may earn otherwise than estimated in the part of it that nothing in the log is like."""
     return case.scale.stake * float(found.outside.mean())
@@ -256,9 +261,8 @@ def _by_critics(
             "bellman_residual_of_an_episode": over,
             "spread_over_critics": over_critics,
             "spread_over_replicas": spread,
-            "missed_of_the_log": missing or 0.0,
         }
-        details |= {} if inside[i] is None else {"actions_inside": float(inside[i] or 0.0)}
+        details |= _known(missed_of_the_log=missing, actions_inside=inside[i])
         verdict = judge(evidence, case.scale, case.settings.verdict)
         found.append(case.estimate("fqe", one, value, interval, verdict, details, config))
     return found
@@ -295,7 +299,7 @@ def _by_model(
             "spread_over_members": over_members,
             "spread_over_first_states": over_starts,
             "mean_length": float(rolled.lengths.mean()),
-            "missed_of_the_log": missing or 0.0,
+            **_known(missed_of_the_log=missing, actions_inside=share),
         }
         verdict = judge(evidence, case.scale, case.settings.verdict)
         found.append(case.estimate("model", one, value, interval, verdict, details, config))
