@@ -94,6 +94,7 @@ def test_one_episode_is_not_enough_to_believe_anything() -> None:
         Policy(STEERS, {}), line_log(3).head(HORIZON), world=WORLD, settings=few
     ).of_policies[0]
     assert not alone.believed
+    assert alone.of[0].log == "a name\\x1b[2J of anybody's"
     assert "the log has one episode, too few to resample" in alone.of[0].reasons
     assert alone.of[1].reasons == ["the log has one episode, and cross-fitting needs two"]
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
+from mcetm.console import one_line
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics.gaussian import GaussianEnsemble
 from mcetm.dynamics.world import World, WorldSettings
@@ -31,6 +32,8 @@ from mcetm.estimates.verdicts import Evidence, Scale, VerdictSettings, judge
 from mcetm.settings import Fraction, settings, to_plain
 from mcetm.tasks.registry import get_task
 
+_NAME = 2000
+"""Characters of a name that a file keeps."""
 _ROWS = 4096
 """Held-out states at most that a policy's actions are looked at in."""
 
@@ -99,7 +102,7 @@ class _Case:
             interval = [min(max(interval[0], least), value), max(min(interval[1], most), value)]
         return Estimate(
             estimator=estimator,
-            policy=policy.name,
+            policy=one_line(policy.name, _NAME),
             value=value,
             interval=interval,
             believed=verdict[0],
@@ -107,7 +110,7 @@ class _Case:
             quantity=self.quantity.words,
             horizon=self.quantity.horizon,
             discount=self.quantity.discount,
-            log=self.log.metadata.source,
+            log=one_line(self.log.metadata.source, _NAME),
             log_checksum=self.log.checksum,
             log_return=self.scale.mean,
             log_spread=self.scale.spread,
