@@ -90,9 +90,8 @@ def test_a_policy_whose_actions_the_log_does_not_have_is_not_believed(found: Est
 
 def test_one_episode_is_not_enough_to_believe_anything() -> None:
     few = replace(SMALL, estimators=("model", "doubly-robust"))
-    alone = mcetm.estimate(
-        Policy(STEERS, {}), line_log(3).head(HORIZON), world=WORLD, settings=few
-    ).of_policies[0]
+    log = line_log(3).head(HORIZON).with_metadata(source="a name\x1b[2J of anybody's")
+    alone = mcetm.estimate(Policy(STEERS, {}), log, world=WORLD, settings=few).of_policies[0]
     assert not alone.believed
     assert alone.of[0].log == "a name\\x1b[2J of anybody's"
     assert "the log has one episode, too few to resample" in alone.of[0].reasons
