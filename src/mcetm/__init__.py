@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         Trust,
         load_policy,
     )  # fmt: skip
-    from mcetm.data import Card, DataError, Metadata, Normalizer, Statistics, Transitions, make_card
+    from mcetm.data import Card, Columns, DataError, Metadata, Normalizer, Statistics, Transitions, make_card
     from mcetm.dynamics import (
         AnchoredETM,
         DiffusionEnsemble,
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from mcetm.evaluation.returns import Evaluation, Evaluations, evaluate
     from mcetm.pipeline.estimate import estimate
     from mcetm.pipeline.fit import fit
+    from mcetm.pipeline.loaded import load_run
     from mcetm.pipeline.presets import make_config as preset
     from mcetm.tasks import ReferenceScores, Task, get_task, read_policy, register_task
 
@@ -57,7 +58,16 @@ _HOMES = {
         *("BC", "COMBO", "CQL", "EDAC", "EMPO", "IQL", "MCETM", "MOBILE", "MOPO", "MOReL", "RAMBO", "SAC"),
         *("TD3", "TD3BC", "Agent", "Policy", "Trust", "load_policy"),
     ),
-    "data": ("Card", "DataError", "Metadata", "Normalizer", "Statistics", "Transitions", "make_card"),
+    "data": (
+        "Card",
+        "Columns",
+        "DataError",
+        "Metadata",
+        "Normalizer",
+        "Statistics",
+        "Transitions",
+        "make_card",
+    ),
     "dynamics": (
         *("AnchoredETM", "DiffusionEnsemble", "EnergyModel", "GaussianEnsemble", "ManifoldETM", "Samples"),
         *("StandardETM", "TransitionModel", "TrustRegion", "World", "WorldSettings"),
@@ -68,6 +78,7 @@ _HOMES = {
     "evaluation.returns": ("Evaluation", "Evaluations", "evaluate"),
     "pipeline.estimate": ("estimate",),
     "pipeline.fit": ("fit",),
+    "pipeline.loaded": ("load_run",),
     "tasks": ("ReferenceScores", "Task", "get_task", "read_policy", "register_task"),
 }
 
@@ -88,6 +99,7 @@ __all__ = [
     "Agent",
     "AnchoredETM",
     "Card",
+    "Columns",
     "DataError",
     "DiffusionEnsemble",
     "EnergyModel",
@@ -122,6 +134,7 @@ __all__ = [
     "get_task",
     "load_dataset",
     "load_policy",
+    "load_run",
     "make_card",
     "preset",
     "read_policy",

@@ -33,6 +33,7 @@ STUDIES: dict[str, type[Settings]] = {
         "rollouts": "rollouts.settings:RolloutsStudy",
         "energy-error": "energy_error.settings:EnergyErrorStudy",
         "trust": "trust.settings:TrustStudy",
+        "benchmark": "benchmark.settings:BenchmarkStudy",
         "estimates": "estimates.settings:EstimatesStudy",
     }.items()
 }

@@ -124,7 +124,7 @@ _ORDER = "not below its upper one"
 POLICIES = {
     "format": [
         (0, "another version of mcetm"),
-        (3, r"another version of mcetm wrote it \(format 3, here 2\)"),
+        (4, r"another version of mcetm wrote it \(format 4, here 3\)"),
         (-1, "another version of mcetm"),
         (1, "'checksum' should be None"),
         (True, "'format' should be"),
@@ -137,7 +137,7 @@ POLICIES = {
     "obs_dim": [
         (0, "'obs_dim' should be greater"),
         (-3, "'obs_dim' should be greater"),
-        (4, "'obs_dim' is for 4, and the network has 3"),
+        (4, "has 3 'obs_mean' for 4 numbers"),
         ("3", "'obs_dim' should be a valid integer"),
         (3.0, "'obs_dim' should be a valid integer"),
         (True, "'obs_dim' should be a valid integer"),

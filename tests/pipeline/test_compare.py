@@ -21,8 +21,8 @@ def test_a_run_that_compares_brings_all_its_algorithms(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "a", [60, 62], compared=compared, dataset="pendulum-mixed", task="pendulum")
     found = compare_runs([folder])
     assert found.algorithms == ("behaviour cloning", "MC-ETM without truncation and penalty", "MC-ETM")
-    assert found.cells["behaviour cloning", "pendulum-mixed"].curve is None
-    curve = found.cells["MC-ETM without truncation and penalty", "pendulum-mixed"].curve
+    assert found.entries["behaviour cloning", "pendulum-mixed"].curve is None
+    curve = found.entries["MC-ETM without truncation and penalty", "pendulum-mixed"].curve
     assert curve is not None
     assert curve.returns.shape == (3, 2)
     assert curve.updates.tolist() == [100, 200, 300]
@@ -37,7 +37,7 @@ def test_a_run_that_compares_brings_all_its_algorithms(tmp_path: Path) -> None:
         task="pendulum",
     )
     both = compare_runs([folder, other])
-    assert both.cells["behaviour cloning", "pendulum-mixed"].seeds == (0, 1)
+    assert both.entries["behaviour cloning", "pendulum-mixed"].seeds == (0, 1)
     assert "MOBILE" in both.algorithms
 
 
@@ -54,7 +54,7 @@ def test_seeds_of_several_runs_are_pooled(tmp_path: Path) -> None:
     first = write_run(tmp_path / "a", [60, 62])
     second = write_run(tmp_path / "b", [70, 72, 74], seed=2, steps=600)
     found = compare_runs([first, second])
-    cell = found.cells["MC-ETM", "hopper-medium-v2"]
+    cell = found.entries["MC-ETM", "hopper-medium-v2"]
     assert cell.seeds == (0, 1, 2, 3, 4)
     assert cell.updates == (300, 600)
     assert cell.curve is not None

@@ -11,13 +11,16 @@ import mcetm
 from mcetm import Transitions, UserError
 from mcetm.agents import fit as agent_stage
 from mcetm.agents.fit import action_bounds
-from mcetm.dynamics import GaussianEnsemble, HeadSettings
+from mcetm.dynamics import GaussianEnsemble, HeadSettings, PairSettings
 from tests.agents.test_agents import LOG, world
 from tests.dynamics.test_fit import Residual
 
 TINY: dict[str, Any] = {"width": 8, "depth": 1, "batch_size": 16, "steps": 4}
 GAUSSIAN = GaussianEnsemble(members=2, elites=2, **TINY)
-SMALL = mcetm.WorldSettings(reward=HeadSettings(width=8, depth=1, batch_size=16, steps=4))
+SMALL = mcetm.WorldSettings(
+    reward=HeadSettings(width=8, depth=1, batch_size=16, steps=4),
+    pairs=PairSettings(width=8, autoencoder_width=8, batch_size=16, steps=4, autoencoder_steps=4, folds=1),
+)
 BC = mcetm.BC(**TINY)
 
 

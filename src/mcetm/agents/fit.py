@@ -43,6 +43,7 @@ from mcetm.tasks.registry import Task
 from mcetm.training import Callback, LoopResult, PartialState, Saving, train_loop
 from mcetm.training.batches import Batch
 from mcetm.training.loop import Between, Step
+from mcetm.versions import version_of
 
 # Networks, optimisers and random streams, without the imagined experience: a new generation refills that.
 _WITHOUT_EXPERIENCE = PartialState(
@@ -78,7 +79,7 @@ class Agent:
     reward_scale: float = 1.0
     """What the rewards were multiplied by, and so the values."""
     names: dict[str, Any] = field(default_factory=dict)
-    """What the log calls the numbers of observations and actions; see `Metadata.known_names`."""
+    """What policies keep of the log: its checksum, and what it calls its columns."""
     worlds: tuple[World | None, ...] = ()
     """What each seed imagined in at the end: its own where seeds change their models, the shared one else."""
 
@@ -89,7 +90,14 @@ class Agent:
         return [
             Policy(
                 acting(take_members(self.actors, i)),
-                {"algorithm": self.algorithm.label, "seed": seed, **self.names},
+                {
+                    "algorithm": self.algorithm.label,
+                    "seed": seed,
+                    "mcetm": version_of("mcetm"),
+                    "obs_mean": np.asarray(self.actors.obs_scale.mean[i]).tolist(),
+                    "obs_std": np.asarray(self.actors.obs_scale.std[i]).tolist(),
+                    **self.names,
+                },
                 world,
             )
             for i, (seed, world) in enumerate(zip(self.seeds, worlds, strict=True))
@@ -213,7 +221,7 @@ def fit_agent(
             callbacks=callbacks,
             network=network,
         )
-        return Agent(algorithm, actors, seeds, history, names=train.metadata.known_names)
+        return Agent(algorithm, actors, seeds, history, names=_kept_of(train))
     cloned = None
     if algorithm.cloning is not None:
         stochastic = replace(algorithm.cloning, sampled=True)
@@ -232,7 +240,7 @@ def fit_agent(
             validate=None if task is None else _returns(task, evaluation, stage.steps, len(seeds), pool),
             saving=None if folder is None else Saving(folder, setting, partial=_WITHOUT_EXPERIENCE),
             label=label,
-            watch=("q", "target", "return"),
+            watch=("return", "q", "target"),
             callbacks=callbacks,
         )
     learner, model = result.state.learner, result.state.model
@@ -244,9 +252,13 @@ def fit_agent(
         result.history,
         learner,
         stage.reward_scale,
-        train.metadata.known_names,
+        _kept_of(train),
         worlds,
     )
+
+
+def _kept_of(train: Transitions) -> dict[str, Any]:
+    return {**train.metadata.known_names, "data_checksum": train.checksum}
 
 
 def _check(algorithm: Algorithm, world: World | None) -> None:
@@ -261,8 +273,9 @@ def _check(algorithm: Algorithm, world: World | None) -> None:
 
 
 def _check_memory(gigabytes: float, algorithm: ModelBased, label: str) -> None:
-    """Say what the imagined experience takes, and refuse more than is allowed."""
-    print(f"{label}: imagined experience takes {gigabytes:.2f} GB", file=sys.stderr)
+    """Say what the imagined experience takes if that is much, and refuse more than is allowed."""
+    if gigabytes > 1.0:
+        print(f"{label}: imagined experience takes {gigabytes:.1f} GB", file=sys.stderr)
     if gigabytes > algorithm.rollout.memory:
         raise UserError(
             f"The imagined experience would take {gigabytes:.1f} GB, and {algorithm.rollout.memory:g} GB are "

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,16 +16,21 @@ import numpy as np
 from pydantic import ConfigDict, Field, model_validator
 from safetensors.numpy import load, save
 
+from mcetm.console import say
 from mcetm.data.names import are_names
 from mcetm.documents import Checksum, Count, FileError, Finite, Record, Text, checked, parse, read_bytes
+from mcetm.dynamics.plain_pairs import PlainPairsAbout, PlainPairScore
 from mcetm.errors import UserError
+from mcetm.export import export_policy
 from mcetm.files import write_bytes, write_json
 from mcetm.nn.actor import LOG_STD_RANGE, Actor
 from mcetm.nn.mlp import as_mlp
 from mcetm.tasks.policy import TanhGaussianPolicy
 
-_FORMAT = 2
-"""Format 1 had no checksum; it is read."""
+_FORMAT = 3
+"""Format 1 had no checksum, format 2 no score of pairs; both are read."""
+_SCORE = "trust/"
+"""What the names of the arrays of a score of pairs begin with."""
 _SEED = re.compile(r"seed-(0|[1-9][0-9]*)", re.ASCII)
 
 Bounds = Annotated[list[Finite], Field(min_length=1)]
@@ -51,6 +58,13 @@ class _About(Record):
     seed: Count | None = None
     updates: Count | None = None
     saved: Text | None = None
+    obs_mean: list[Finite] | None = None
+    obs_std: list[Finite] | None = None
+    """What observations were scaled by; the first layer does it."""
+    data_checksum: Checksum | None = None
+    """Of the log that it learned from."""
+    mcetm: Text | None = None
+    """The version that trained it."""
 
     @model_validator(mode="after")
     def _in_order(self) -> _About:
@@ -59,13 +73,17 @@ class _About(Record):
         for low, high in (*zip(self.action_low, self.action_high, strict=True), self.log_std_range):
             if not low < high:
                 raise ValueError(f"has a lower bound {low:g} that is not below its upper one {high:g}")
+        for name in ("obs_mean", "obs_std"):
+            numbers = getattr(self, name)
+            if numbers is not None and len(numbers) != self.obs_dim:
+                raise ValueError(f"has {len(numbers)} '{name}' for {self.obs_dim} numbers")
         widths = {"obs_names": self.obs_dim, "action_names": len(self.action_low)}
-        for field, width in widths.items():
-            names = getattr(self, field)
+        for named, width in widths.items():
+            names = getattr(self, named)
             if not are_names(names):
-                raise ValueError(f"has '{field}' that are not names of columns, each once")
+                raise ValueError(f"has '{named}' that are not names of columns, each once")
             if names is not None and len(names) != width:
-                raise ValueError(f"has {len(names)} '{field}' for {width} numbers")
+                raise ValueError(f"has {len(names)} '{named}' for {width} numbers")
         return self
 
 
@@ -80,6 +98,13 @@ class _Second(_About):
     """Over the weights and all that is said here."""
 
 
+class _Third(_About):
+    format: Literal[3]
+    checksum: Checksum
+    trust: PlainPairsAbout | None = None
+    """How the score of pairs is made of its arrays, where there is one."""
+
+
 @dataclass(frozen=True)
 class Policy:
     """action = policy(obs): NumPy in and out, one observation or a batch; the mode unless asked to sample."""
@@ -90,10 +115,22 @@ class Policy:
     """What is known of it: task, algorithm, seed, updates."""
     world: Any = None
     """The world that it was trained in, where that is at hand."""
+    find_world: Callable[[], Any] | None = field(default=None, repr=False)
+    """Reads the world when it is first asked for; of a policy that belongs to a run."""
+    loaded: PlainPairScore | None = field(default=None, repr=False)
+    """The score of pairs that was saved with it."""
+
+    @cached_property
+    def pairs(self) -> PlainPairScore | None:
+        """What scores its pairs of observation and action, in NumPy; None where nothing does."""
+        trust = None if self.world is None else self.world.trust
+        if trust is None or trust.pairs is None:
+            return self.loaded
+        return PlainPairScore.of(trust.pairs)
 
     def __call__(self, obs: Any, *, rng: np.random.Generator | None = None) -> np.ndarray:
         """Actions for one observation or for each row; with `rng` sampled, else the mode."""
-        rows = np.asarray(obs, np.float32)
+        rows = _rows(obs, self.network.obs_dim)
         if rows.shape[-1:] != (self.network.obs_dim,) or rows.ndim > 2:
             raise UserError(
                 f"The policy takes observations of width {self.network.obs_dim}, not {rows.shape}."
@@ -108,23 +145,34 @@ class Policy:
 
     def trust(self, obs: Any) -> Trust:
         """Whether the model knows what the policy does here; for one observation or for each row."""
-        if self.world is None or self.world.trust is None:
-            raise UserError("This policy has no world beside it, so nothing is known of where to trust it.")
-        score = np.asarray(self.world.pair_score(obs, self(obs)))
-        return Trust(score, float(self.world.trust.pair_limit))
+        action = self(obs)  # an observation that cannot be is refused first
+        if self.pairs is not None:
+            return Trust(self.pairs(np.asarray(obs, np.float32), action), self.pairs.limit)
+        world = self.find_world() if self.world is None and self.find_world is not None else self.world
+        if world is None or world.trust is None:
+            raise UserError(
+                "This policy has no world beside it and no score of pairs in its files, so nothing is known "
+                "of where to trust it; those of algorithms that learn in a world have both."
+            )
+        score = np.asarray(world.pair_score(np.asarray(obs, np.float32), action))
+        return Trust(score, float(world.trust.pair_limit))
 
     def save(self, folder: str | Path) -> None:
         """Write `policy.safetensors` and `policy.json`, each whole or not at all; `load_policy` reads them.
 
-        The world is not written: where to trust a policy is known while it is at hand.
+        Of the world only the score of pairs is written, so that `trust` works without it. Where trust is the
+        disagreement of a model's members, it is known only while the world is at hand.
         """
         folder, network = Path(folder), self.network.plain
         arrays: dict[str, np.ndarray] = {}
         for name, (weight, bias) in _named(network).items():
             arrays[f"{name}/weight"], arrays[f"{name}/bias"] = np.ascontiguousarray(weight.T), bias
+        if self.pairs is not None:
+            arrays |= {_SCORE + name: array for name, array in self.pairs.to_arrays().items()}
         weights = save(arrays)
         content = {
             **self.about,
+            "trust": None if self.pairs is None else self.pairs.about().model_dump(),
             "format": _FORMAT,
             "kind": "tanh-Gaussian network",
             "obs_dim": network.obs_dim,
@@ -134,6 +182,14 @@ class Policy:
         }
         write_bytes(folder / "policy.safetensors", weights)
         write_json(folder / "policy.json", {**content, "checksum": _checksum(content, weights)})
+
+    def export(self, path: str | Path) -> list[Path]:
+        """Write it for other programs: `.npz` (and a Python file), `.h`, `.onnx` or `.stablehlo`.
+
+        Each gives the deterministic action and, where the policy has a score of pairs, that and its limit.
+        What is written is returned.
+        """
+        return export_policy(self.network.plain, self.pairs, self.about, path)
 
 
 @dataclass(frozen=True)
@@ -182,15 +238,39 @@ def numpy_policy(actor: Actor, *, deterministic: bool = True) -> TanhGaussianPol
     return policy.within(tuple((centre - half).tolist()), tuple((centre + half).tolist()))
 
 
-def load_policy(path: str | Path) -> Policy:
-    """Read a policy's folder, or a run's (its first seed)."""
+def load_policy(path: str | Path, *, seed: int | None = None) -> Policy:
+    """Read a policy's folder, or a run's.
+
+    **Arguments:**
+
+    - `path`: the folder of a run, or of one policy.
+    - `seed`: which of a run's policies. Without it the first is taken; a line says so if there are others.
+
+    **Returns:** the policy, without the world it was trained in; `mcetm.load_run` has that too.
+    """
     folder = Path(path)
-    places = [folder, folder / "policy", *seed_folders(folder)]
+    seeds = {int(place.name.removeprefix("seed-")): place for place in seed_folders(folder)}
+    if seed is not None and seeds:
+        if seed not in seeds:
+            raise UserError(f"{path} has no policy of seed {seed}, but of {', '.join(map(str, seeds))}.")
+        places = [seeds[seed]]
+    else:
+        places = [folder, folder / "policy", *seeds.values()]
     found = next((place for place in places if (place / "policy.json").is_file()), None)
     if found is None:
         raise UserError(f"{path} holds no policy: there is no policy.json in it or in its folder policy/.")
     about = read_about(found)
-    return Policy(_network(found / "policy.safetensors", about), about)
+    if seed is not None and not seeds and about.get("seed") != seed:
+        raise UserError(f"{path} is the policy of seed {about.get('seed')}, not of {seed}.")
+    if seed is None and found in seeds.values() and len(seeds) > 1:
+        taken = next(number for number, place in seeds.items() if place == found)
+        say(
+            f"{path} has policies of the seeds {', '.join(map(str, seeds))}; this is that of seed {taken} "
+            "(choose with seed=).",
+            file=sys.stderr,
+        )
+    network, pairs = _weights(found / "policy.safetensors", about)
+    return Policy(network, about, loaded=pairs)
 
 
 def read_about(folder: Path) -> dict[str, Any]:
@@ -199,14 +279,14 @@ def read_about(folder: Path) -> dict[str, Any]:
     about = parse(path, read_bytes(path, largest=2**20))
     number = about.get("format") if isinstance(about, dict) else None
     number = number if type(number) is int else _FORMAT  # the schema refuses any other
-    if number not in (1, _FORMAT):
+    if number not in (1, 2, _FORMAT):
         raise FileError(path, f"another version of mcetm wrote it (format {number}, here {_FORMAT})")
-    checked(path, about, _First if number == 1 else _Second)
+    checked(path, about, {1: _First, 2: _Second}.get(number, _Third))
     return about
 
 
-def _network(path: Path, about: dict[str, Any]) -> TanhGaussianPolicy:
-    """The weights of a policy, which must be those that `about` was written with."""
+def _weights(path: Path, about: dict[str, Any]) -> tuple[TanhGaussianPolicy, PlainPairScore | None]:
+    """The weights of a policy, which must be those that `about` was written with, and its score of pairs."""
     weights = read_bytes(path)
     if "checksum" in about and about["checksum"] != _checksum(about, weights):
         raise FileError(
@@ -219,6 +299,9 @@ def _network(path: Path, about: dict[str, Any]) -> TanhGaussianPolicy:
     for name, array in arrays.items():
         if array.dtype != np.float32:
             raise FileError(path, f"its array {name!r:.100} is {array.dtype}, not float32")
+    scored = about.get("trust") is not None and about["format"] > 2
+    beside = {name: array for name, array in arrays.items() if scored and name.startswith(_SCORE)}
+    arrays = {name: array for name, array in arrays.items() if name not in beside}
     network = TanhGaussianPolicy.from_arrays(arrays, source=str(path))
     if odd := sorted(
         set(arrays) - {f"{name}/{part}" for name in _named(network) for part in ("weight", "bias")}
@@ -233,7 +316,17 @@ def _network(path: Path, about: dict[str, Any]) -> TanhGaussianPolicy:
             )
     low, high = tuple(map(float, about["action_low"])), tuple(map(float, about["action_high"]))
     least, most = map(float, about["log_std_range"])
-    return replace(network, log_std_range=(least, most), deterministic=True).within(low, high)
+    pairs = None
+    if scored:
+        pairs = PlainPairScore.from_arrays(
+            {name.removeprefix(_SCORE): array for name, array in beside.items()},
+            PlainPairsAbout.model_validate(about["trust"]),
+            columns=network.obs_dim + network.action_dim,
+            source=str(path),
+        )
+        if odd := sorted(set(beside) - {_SCORE + name for name in pairs.to_arrays()}):
+            raise FileError(path, f"its array {odd[0]!r:.100} is not known")
+    return replace(network, log_std_range=(least, most), deterministic=True).within(low, high), pairs
 
 
 def _checksum(about: Mapping[str, Any], weights: bytes) -> str:
@@ -242,6 +335,16 @@ def _checksum(about: Mapping[str, Any], weights: bytes) -> str:
     digest = hashlib.sha256(json.dumps(said, sort_keys=True, default=lambda array: array.tolist()).encode())
     digest.update(weights)
     return digest.hexdigest()
+
+
+def _rows(obs: Any, width: int) -> np.ndarray:
+    try:
+        with np.errstate(over="ignore"):  # what is too large is infinite, and refused as that
+            return np.asarray(obs, np.float32)
+    except (TypeError, ValueError):
+        raise UserError(
+            f"The policy takes {width} numbers for each observation, and this {type(obs).__name__} has not."
+        ) from None
 
 
 def _require_finite(what: str, rows: np.ndarray) -> None:

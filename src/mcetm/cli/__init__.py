@@ -12,6 +12,7 @@ from typing import NoReturn, Protocol, runtime_checkable
 from mcetm.cli.compare import Compare
 from mcetm.cli.data import Data
 from mcetm.cli.estimate import Estimate, Select
+from mcetm.cli.export import Export
 from mcetm.cli.settings import ListSettings
 from mcetm.cli.signals import INTERRUPTED, interruptible
 from mcetm.cli.train import Evaluate, Train
@@ -43,6 +44,7 @@ _COMMANDS: dict[str, type[Command]] = {
     "estimate": Estimate,
     "select": Select,
     "compare": Compare,
+    "export": Export,
     "settings": ListSettings,
 }
 

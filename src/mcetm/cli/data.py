@@ -1,13 +1,14 @@
-"""`mcetm data`: look at, collect, convert and find datasets."""
+"""`mcetm data`: look at, describe, collect, convert and find datasets."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg, subcommand
 
+from mcetm.cli.columns import ColumnOptions
 from mcetm.console import say
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Inspect:
     json: Flag = False
     """Print the card as JSON."""
 
+    columns: ColumnOptions = field(default_factory=ColumnOptions)
+
     def run(self) -> int:
         """Read, look, print."""
         from mcetm.data import DataError, make_card
@@ -57,6 +60,7 @@ class Inspect:
                 task=self.task,
                 min_transitions=self.min_transitions,
                 time_limit=self.time_limit,
+                columns=self.columns.settings(self.source),
             )
         except UserError as error:
             if not self.json:
@@ -179,6 +183,8 @@ class Convert:
     force: Flag = False
     """Replace an existing file."""
 
+    columns: ColumnOptions = field(default_factory=ColumnOptions)
+
     def run(self) -> int:
         """Read and write."""
         from mcetm.data.files import write_file
@@ -188,10 +194,35 @@ class Convert:
         _check_out(self.out, replace=self.force)
         remember(self.task)
         transitions = load_dataset(
-            self.source, folder=self.folder, infos=True, task=self.task, time_limit=self.time_limit
+            self.source,
+            folder=self.folder,
+            infos=True,
+            task=self.task,
+            time_limit=self.time_limit,
+            columns=self.columns.settings(self.source),
         )
         write_file(transitions, self.out)
         say(f"wrote {self.out}: {len(transitions):,} transitions, checksum {transitions.checksum[:16]}")
+        return 0
+
+
+@dataclass(frozen=True)
+class Describe:
+    """Propose what the columns of a table are, in a file beside it that every command then reads."""
+
+    table: Positional[Annotated[Path, arg(metavar="TABLE")]]
+    """A CSV or Parquet file; plant.csv is described in plant.mcetm.toml."""
+
+    force: Flag = False
+    """Replace an earlier description."""
+
+    def run(self) -> int:
+        """Look, write, show."""
+        from mcetm.data.describe import write_description
+
+        place, found = write_description(self.table, replace=self.force)
+        say(found.toml(self.table.name).rstrip())
+        say(f"\nwrote {place}; read it, and then: mcetm data inspect {self.table}")
         return 0
 
 
@@ -212,12 +243,13 @@ class ListNames:
 
 @dataclass(frozen=True)
 class Data:
-    """Look at, collect, convert and find datasets."""
+    """Look at, describe, collect, convert and find datasets."""
 
     command: (
         Annotated[Inspect, subcommand("inspect")]
         | Annotated[Collect, subcommand("collect")]
         | Annotated[Convert, subcommand("convert")]
+        | Annotated[Describe, subcommand("describe")]
         | Annotated[ListNames, subcommand("list")]
     )
 

@@ -13,7 +13,7 @@ from mcetm.data.names import are_names, is_name
 from mcetm.data.transitions import Metadata, Transitions
 from mcetm.data.validate import DataError, Fault, ReadOptions, build
 from mcetm.errors import UserError
-from mcetm.tasks.registry import task_names
+from mcetm.tasks.registry import get_task, is_at_hand
 
 _FORMAT = 1
 _CAN_BE_ABSENT = {"action", "reward"}
@@ -92,10 +92,8 @@ def decode(text: Any, source: str) -> Stored:
         None if header[key] is None else tuple(header[key]) for key in ("obs_names", "action_names")
     )
     task, notes = header["task"], tuple(one_line(note, _LONGEST_NOTE) for note in header["notes"])
-    if task is not None and task not in task_names():
-        name = one_line(task)
-        notes = (*notes, f"the file's task '{name}' is not registered here; --task MODULE:{name} imports it")
-        task = None
+    if task is not None and (why := why_not(task)):
+        notes, task = (*notes, why), None
     metadata = Metadata(
         source=source,
         task=task,
@@ -110,6 +108,19 @@ def decode(text: Any, source: str) -> Stored:
         provenance=header["provenance"],
     )
     return Stored(metadata, header["checksum"])
+
+
+def why_not(task: str) -> str:
+    """Why the task that a file names cannot be used, or nothing where it can; no module is imported."""
+    name = one_line(task)
+    if not is_at_hand(task):
+        way = name if ":" in name else f"MODULE:{name}"
+        return f"the file's task '{name}' is not registered here; --task {way} imports it"
+    try:
+        get_task(task)
+    except UserError as error:
+        return one_line(f"the file's task '{name}' cannot be used: {error}", _LONGEST_NOTE)
+    return ""
 
 
 def _is_count(value: Any) -> bool:

@@ -19,6 +19,7 @@ from mcetm.dynamics.langevin import Box, Langevin
 from mcetm.dynamics.manifold import Autoencoder, AutoencoderSettings, fit_autoencoder, reconstruction
 from mcetm.dynamics.model import EnergyModel, ModelSettings, Samples, TransitionModel
 from mcetm.dynamics.pairs import PairScore, PairSettings, fit_pairs
+from mcetm.dynamics.plain_pairs import PlainPairScore
 from mcetm.dynamics.reward import HeadSettings, LearnedTermination, fit_reward, fit_termination
 from mcetm.dynamics.sampler import Backend
 from mcetm.dynamics.space import Space
@@ -72,6 +73,7 @@ __all__ = [
     "PairScore",
     "PairSettings",
     "PlainEnergy",
+    "PlainPairScore",
     "Samples",
     "Space",
     "StandardETM",

@@ -83,7 +83,7 @@ def next_actions(
     shape = (len(asked) + 1, len(log), samples, log.action_dim)
     found = np.empty(shape, np.float32)
     for i, policy in enumerate(asked):
-        found[i] = policy.actions(log.next_obs, samples, seed=seed + i)
+        found[i] = policy.actions(log.next_or_same, samples, seed=seed + i)
     own = np.concatenate([log.action[1:], log.action[-1:]])
     found[-1] = own[:, None]
     known = np.ones(shape[:2], bool)

@@ -387,7 +387,7 @@ def _cross_fitted(
     left = np.clip(quantity.horizon - times(log), 1, quantity.horizon)
     shape = (len(kept), len(log), 1, log.action_dim)
     now = fitted.values(log.obs, np.broadcast_to(log.action[None, :, None], shape), policy, left)
-    then = fitted.values(log.next_obs, following, policy, np.maximum(left - 1, 1)) * (left > 1)
+    then = fitted.values(log.next_or_same, following, policy, np.maximum(left - 1, 1)) * (left > 1)
     starts = log.obs[log.episode_starts]
     actions = np.stack([asked[i].actions(starts, samples, seed=case.seed) for i in kept])
     first = fitted.values(starts, actions, policy, quantity.horizon)

@@ -251,7 +251,7 @@ def _draw_left(count: int, horizon: int, *, key: PRNGKeyArray) -> Int[Array, " r
 
 def _targets(slow: Critic, rows: Batch, action: Array, left: Array, data: _Data) -> Array:
     """The right side of the equation at the head of this file."""
-    after = jax.vmap(slow)(rows.next_obs, action, jnp.maximum(left - 1, 1))
+    after = jax.vmap(slow)(rows.next_or_same, action, jnp.maximum(left - 1, 1))
     discount = data.lengths[left] - 1.0  # γ n(h − 1)
     target = (rows.reward + jnp.where(rows.terminated, 0.0, discount * after)) / data.lengths[left]
     return jnp.clip(target, data.low, data.high)
@@ -304,7 +304,7 @@ def bellman_residual(
             held_out.action[rows][None, :, None], (len(following), len(rows), 1, held_out.action_dim)
         )
         now = some.values(held_out.obs[rows], taken, which, left)
-        then = some.values(held_out.next_obs[rows], following[:, rows], which, np.maximum(left - 1, 1))
+        then = some.values(held_out.next_or_same[rows], following[:, rows], which, np.maximum(left - 1, 1))
         then = np.where(held_out.terminated[rows] | (left == 1), 0.0, then)
         known = usable[which][:, rows] | (left == 1)
         error = np.where(known, held_out.reward[rows] + fitted.quantity.discount * then - now, 0.0)

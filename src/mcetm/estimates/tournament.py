@@ -71,7 +71,7 @@ def hold_tournament(
         shape = (len(asked), len(rows), 1, log.action_dim)
         taken = np.broadcast_to(log.action[rows][None, :, None], shape)
         now = fitted.values(log.obs[rows], taken, policy, left)
-        then = fitted.values(log.next_obs[rows], following[:, rows], policy, np.maximum(left - 1, 1))
+        then = fitted.values(log.next_or_same[rows], following[:, rows], policy, np.maximum(left - 1, 1))
         then = np.where(log.terminated[rows] | (left == 1), 0.0, then)
         error = log.reward[rows] + quantity.discount * then - now
         mean = lambda x, c=config.critics: x.reshape(len(asked), c, -1).mean(axis=1)  # noqa: E731

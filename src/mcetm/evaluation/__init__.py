@@ -1,5 +1,6 @@
 """Returns in an environment, normalised scores and their statistics."""
 
+from mcetm.evaluation.comparison import Comparison, Curve, Dataset, Entry, Summary, compare, pool
 from mcetm.evaluation.detection import (
     auroc,
     excess_risk,
@@ -22,12 +23,18 @@ from mcetm.evaluation.statistics import (
 )
 
 __all__ = [
+    "Comparison",
+    "Curve",
+    "Dataset",
+    "Entry",
     "Interval",
     "Profile",
+    "Summary",
     "Worlds",
     "auroc",
     "bandit_curve",
     "bootstrap",
+    "compare",
     "excess_risk",
     "expected_best",
     "false_alarms",
@@ -35,6 +42,7 @@ __all__ = [
     "mean",
     "pearson",
     "performance_profile",
+    "pool",
     "probability_of_improvement",
     "risk_area",
     "risk_coverage",

@@ -13,9 +13,12 @@ from mcetm.evaluation.statistics import (
     RESAMPLES,
     Interval,
     Profile,
+    Strata,
+    Worlds,
     bootstrap,
     mean,
     performance_profile,
+    pooled,
     probability_of_improvement,
 )
 from mcetm.tasks.registry import ReferenceScores
@@ -44,7 +47,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Cell:
+class Entry:
     """What the seeds of one algorithm reached on one dataset."""
 
     seeds: tuple[int, ...]
@@ -53,6 +56,35 @@ class Cell:
     """Numbers of updates trained; several where runs of different length were pooled, none if unknown."""
     curve: Curve | None = None
     folders: tuple[str, ...] = ()
+    worlds: tuple[int, ...] = ()
+    """For every seed, which world it learned in, where that is known; intervals then know of it."""
+
+    def scores(self, values: np.ndarray) -> np.ndarray | Worlds:
+        """Values of the seeds, as the bootstrap wants them."""
+        return Worlds(values, np.array(self.worlds)) if len(set(self.worlds)) > 1 else values
+
+
+def pool(parts: Sequence[Entry]) -> Entry:
+    """Seeds of several trainings as one entry; it has a curve where all were evaluated together."""
+    curve = None
+    curves = [part.curve for part in parts if part.curve is not None]
+    if len(curves) == len(parts):
+        steps = curves[0].updates
+        for other in curves[1:]:
+            steps = np.intersect1d(steps, other.updates)
+        if len(steps):
+            columns = [other.returns[np.isin(other.updates, steps)] for other in curves]
+            curve = Curve(steps, np.concatenate(columns, axis=1))
+    return Entry(
+        seeds=tuple(seed for part in parts for seed in part.seeds),
+        returns=tuple(value for part in parts for value in part.returns),
+        updates=tuple(sorted({count for part in parts for count in part.updates})),
+        curve=curve,
+        folders=tuple(folder for part in parts for folder in part.folders),
+        worlds=tuple(world for part in parts for world in part.worlds)
+        if all(p.worlds for p in parts)
+        else (),
+    )
 
 
 @dataclass(frozen=True)
@@ -82,7 +114,7 @@ class Comparison:
     measure: Literal["score", "return"]
     datasets: tuple[Dataset, ...]
     algorithms: tuple[str, ...]
-    cells: Mapping[tuple[str, str], Cell]
+    entries: Mapping[tuple[str, str], Entry]
     """By algorithm and dataset."""
     summaries: Mapping[tuple[str, str], Summary]
     common: tuple[str, ...]
@@ -100,7 +132,7 @@ class Comparison:
 
     def updates_of(self, algorithm: str) -> tuple[int, ...]:
         """Every number of updates that the algorithm was trained for."""
-        counts = {u for (name, _), cell in self.cells.items() if name == algorithm for u in cell.updates}
+        counts = {u for (name, _), entry in self.entries.items() if name == algorithm for u in entry.updates}
         return tuple(sorted(counts))
 
     def to_dict(self) -> dict[str, Any]:
@@ -109,14 +141,16 @@ class Comparison:
         algorithms: dict[str, Any] = {}
         for name in self.algorithms:
             found = {}
-            for (_, dataset), cell in ((key, cell) for key, cell in self.cells.items() if key[0] == name):
-                values = self.convert(datasets[dataset], np.array(cell.returns, float)).tolist()
+            for (_, dataset), entry in (
+                (key, entry) for key, entry in self.entries.items() if key[0] == name
+            ):
+                values = self.convert(datasets[dataset], np.array(entry.returns, float)).tolist()
                 found[dataset] = {
-                    "seeds": list(cell.seeds),
-                    "returns": list(cell.returns),
+                    "seeds": list(entry.seeds),
+                    "returns": list(entry.returns),
                     "scores": values if self.measure == "score" else None,
-                    "updates": list(cell.updates),
-                    "folders": list(cell.folders),
+                    "updates": list(entry.updates),
+                    "folders": list(entry.folders),
                     **self.summaries[name, dataset].to_dict(),
                 }
             algorithms[name] = {
@@ -148,19 +182,21 @@ class Comparison:
 
 
 def compare(
-    datasets: Sequence[Dataset], cells: Mapping[tuple[str, str], Cell], notes: Sequence[str] = ()
+    datasets: Sequence[Dataset], entries: Mapping[tuple[str, str], Entry], notes: Sequence[str] = ()
 ) -> Comparison:
-    """All numbers of a comparison; `cells` are by algorithm and dataset, `notes` are put before our own."""
-    algorithms = tuple(dict.fromkeys(name for name, _ in cells))
+    """All numbers of a comparison; `entries` are by algorithm and dataset, `notes` are put before our own."""
+    algorithms = tuple(dict.fromkeys(name for name, _ in entries))
     without = [dataset.name for dataset in datasets if dataset.references is None]
     measure: Literal["score", "return"] = "return" if without else "score"
     strata = {
-        (name, dataset.name): _measured(dataset, np.array(cells[name, dataset.name].returns, float), measure)
+        (name, dataset.name): entries[name, dataset.name].scores(
+            _measured(dataset, np.array(entries[name, dataset.name].returns, float), measure)
+        )
         for name in algorithms
         for dataset in datasets
-        if (name, dataset.name) in cells
+        if (name, dataset.name) in entries
     }
-    common = tuple(d.name for d in datasets if all((name, d.name) in cells for name in algorithms))
+    common = tuple(d.name for d in datasets if all((name, d.name) in entries for name in algorithms))
     by_algorithm = {name: [strata[name, dataset] for dataset in common] for name in algorithms}
     averaged = bool(common) and (measure == "score" or len(common) == 1)
     improvements: dict[tuple[str, str], Interval] = {}
@@ -173,13 +209,13 @@ def compare(
         measure=measure,
         datasets=tuple(datasets),
         algorithms=algorithms,
-        cells=dict(cells),
+        entries=dict(entries),
         summaries={key: _summary([scores]) for key, scores in strata.items()},
         common=common,
         aggregates={name: _summary(found) for name, found in by_algorithm.items()} if averaged else None,
         improvements=improvements,
         profiles=_profiles(by_algorithm) if averaged else None,
-        notes=(*notes, *_notes(algorithms, datasets, cells, common, without)),
+        notes=(*notes, *_notes(algorithms, datasets, entries, common, without)),
     )
 
 
@@ -189,19 +225,19 @@ def _measured(dataset: Dataset, returns: Any, measure: str) -> Any:
     return dataset.references.normalize(returns)
 
 
-def _summary(strata: list[np.ndarray]) -> Summary:
-    one = strata[0] if len(strata) == 1 else None
+def _summary(strata: Strata) -> Summary:
+    one = pooled(strata) if len(strata) == 1 else None
     return Summary(
-        runs=sum(len(scores) for scores in strata),
+        runs=len(pooled(strata)),
         mean=bootstrap(strata, mean),
         std=float(np.std(one, ddof=1)) if one is not None and len(one) > 1 else None,
         iqm=bootstrap(strata),
     )
 
 
-def _profiles(by_algorithm: dict[str, list[np.ndarray]]) -> dict[str, Profile]:
-    pooled = np.concatenate([scores for strata in by_algorithm.values() for scores in strata])
-    low, high = pooled.min(), pooled.max()
+def _profiles(by_algorithm: Mapping[str, Strata]) -> dict[str, Profile]:
+    every = np.concatenate([pooled(strata) for strata in by_algorithm.values()])
+    low, high = every.min(), every.max()
     room = 0.02 * (high - low) or 1.0
     thresholds = np.linspace(low - room, high + room, 201)
     return {name: performance_profile(strata, thresholds) for name, strata in by_algorithm.items()}
@@ -216,7 +252,7 @@ def _opposite(found: Interval) -> Interval:
 def _notes(
     algorithms: Sequence[str],
     datasets: Sequence[Dataset],
-    cells: Mapping[tuple[str, str], Cell],
+    entries: Mapping[tuple[str, str], Entry],
     common: Sequence[str],
     without: Sequence[str],
 ) -> list[str]:
@@ -225,7 +261,7 @@ def _notes(
     if without:
         notes.append(f"Numbers are raw returns: no reference scores are known for {', '.join(without)}.")
     lacking = {
-        name: [dataset.name for dataset in datasets if (name, dataset.name) not in cells]
+        name: [dataset.name for dataset in datasets if (name, dataset.name) not in entries]
         for name in algorithms
     }
     if any(lacking.values()):
@@ -239,10 +275,10 @@ def _notes(
             "Returns of different datasets cannot be averaged, so there is no mean, interquartile mean or "
             "profile over them; probabilities of improvement compare within each dataset and hold."
         )
-    single = [f"{name} on {dataset}" for (name, dataset), cell in cells.items() if len(cell.seeds) == 1]
+    single = [f"{name} on {dataset}" for (name, dataset), entry in entries.items() if len(entry.seeds) == 1]
     if single:
         notes.append(f"One seed allows no interval: {', '.join(single)}.")
-    counts = [len(cell.seeds) for cell in cells.values()]
+    counts = [len(entry.seeds) for entry in entries.values()]
     few = [count for count in counts if 1 < count < FEW]
     if few:
         words = "are only" if len(few) == len(counts) else "are in places only"
@@ -250,11 +286,11 @@ def _notes(
         notes.append(
             f"There {words} {most} seeds: 95 % intervals are then too narrow; five or more are better."
         )
-    if any(len({len(cells[name, d].seeds) for d in common}) > 1 for name in algorithms):
+    if any(len({len(entries[name, d].seeds) for d in common}) > 1 for name in algorithms):
         notes.append(
             "Numbers of seeds differ between datasets, and those with more weigh more in aggregates."
         )
-    if len({cell.updates for cell in cells.values() if cell.updates}) > 1:
+    if len({entry.updates for entry in entries.values() if entry.updates}) > 1:
         notes.append("Numbers of updates differ.")
     return notes
 

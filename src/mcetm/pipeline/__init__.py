@@ -9,21 +9,28 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mcetm.pipeline.config import TrainConfig, changed, plain_of
+    from mcetm.pipeline.cell import Cell, CellResult, read_cell, read_cells, run_cell
+    from mcetm.pipeline.config import TrainConfig, changed, plain_of, with_steps
     from mcetm.pipeline.environment import describe_environment
     from mcetm.pipeline.finished import Finished, read_finished
+    from mcetm.pipeline.lock import BusyError
     from mcetm.pipeline.presets import algorithm_names, make_config
     from mcetm.pipeline.train import seeds_of
 
 _HOMES = {
-    "config": ("TrainConfig", "changed", "plain_of"),
+    "cell": ("Cell", "CellResult", "read_cell", "read_cells", "run_cell"),
+    "config": ("TrainConfig", "changed", "plain_of", "with_steps"),
     "environment": ("describe_environment",),
     "finished": ("Finished", "read_finished"),
+    "lock": ("BusyError",),
     "presets": ("algorithm_names", "make_config"),
     "train": ("seeds_of",),
 }
 
 __all__ = [
+    "BusyError",
+    "Cell",
+    "CellResult",
     "Finished",
     "TrainConfig",
     "algorithm_names",
@@ -31,8 +38,12 @@ __all__ = [
     "describe_environment",
     "make_config",
     "plain_of",
+    "read_cell",
+    "read_cells",
     "read_finished",
+    "run_cell",
     "seeds_of",
+    "with_steps",
 ]
 
 

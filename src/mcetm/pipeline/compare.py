@@ -13,17 +13,14 @@ import numpy as np
 from mcetm.agents.policy import read_about, seed_folders
 from mcetm.errors import UserError
 from mcetm.estimates import PolicyEstimates, load_estimates
-from mcetm.evaluation.comparison import Cell, Comparison, Curve, Dataset, compare
+from mcetm.evaluation.comparison import Comparison, Curve, Dataset, Entry, compare, pool
 from mcetm.pipeline.config import read_settings
 from mcetm.pipeline.folder import compared_folder
-from mcetm.pipeline.results import Results, read_dataset_checksum, read_results
-from mcetm.tasks.datasets import D4RL_DATASETS, RECIPES, task_of
+from mcetm.pipeline.results import Results, learning_curve, read_environment, read_module_file, read_results
+from mcetm.tasks.datasets import RECIPES, source_name, task_of
 from mcetm.tasks.own import UnnamedModuleError, task_in_file
 from mcetm.tasks.registry import ReferenceScores, Task
 from mcetm.training.metrics import MetricsFile
-
-_FILES = (".hdf5", ".h5", ".npz", ".csv", ".parquet")
-_D4RL_FILES = {file: name for name, file in D4RL_DATASETS.items()}
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ def compare_runs(runs: Sequence[str | Path]) -> Comparison:
     """Read runs and compare them; `LABEL=FOLDER` takes a run's own algorithm only, and calls it LABEL."""
     found = [_read(*_split(str(run))) for run in runs]
     notes: list[str] = []
-    datasets, cells = [], {}
+    datasets, entries = [], {}
     for name, group in _by_dataset(found).items():
         task = next((run.task for run in group if run.task is not None), None)
         datasets.append(
@@ -78,8 +75,8 @@ def compare_runs(runs: Sequence[str | Path]) -> Comparison:
             notes += _estimated(algorithm, name, kept)
             if any(line.settings != kept[0].settings for line in kept):
                 notes.append(f"{algorithm} on {name} pools runs with different settings.")
-            cells[algorithm, name] = _pool(kept)
-    return compare(datasets, cells, notes)
+            entries[algorithm, name] = _pool(kept)
+    return compare(datasets, entries, notes)
 
 
 def _split(text: str) -> tuple[Path, str | None]:
@@ -114,7 +111,7 @@ def _read(folder: Path, label: str | None) -> _Run:
                 seeds=seeds,
                 returns=returns,
                 updates=int(history[-1]["step"]) if history else None,
-                curve=_curve(history, len(seeds)),
+                curve=learning_curve(history, len(seeds)),
                 settings=[config.get(name) for name in ("algorithm", "model", "world")],
                 estimates=estimates,
             )
@@ -122,7 +119,12 @@ def _read(folder: Path, label: str | None) -> _Run:
     task = _task(folder, config, results.dataset)
     _check_scores(folder, results, None if task is None else task.scores)
     return _Run(
-        folder, results.dataset, read_dataset_checksum(folder), results.data_return, task, tuple(lines)
+        folder,
+        results.dataset,
+        read_environment(folder).dataset_checksum,
+        results.data_return,
+        task,
+        tuple(lines),
     )
 
 
@@ -173,18 +175,10 @@ def _check_together(folder: Path, config: dict[str, Any], results: Results) -> N
             )
 
 
-def _curve(history: list[dict[str, Any]], seeds: int) -> Curve | None:
-    lines = [line for line in history if len(np.atleast_1d(line.get("return", ()))) == seeds]
-    if not lines:
-        return None
-    returns = np.array([np.atleast_1d(line["return"]) for line in lines], np.float64)
-    return Curve(np.array([line["step"] for line in lines]), returns)
-
-
 def _task(folder: Path, config: dict[str, Any], source: str) -> Task | None:
     """The task of a run: as configured, as its policies say, or as the dataset's name tells."""
     policies = [place for place in seed_folders(folder) if (place / "policy.json").exists()]
-    name = _short(source)
+    name = source_name(source)
     recipe = RECIPES.get(name)
     candidates = (
         config.get("task"),
@@ -194,7 +188,7 @@ def _task(folder: Path, config: dict[str, Any], source: str) -> Task | None:
     for candidate in candidates:
         if candidate is not None:
             try:
-                return task_in_file(str(candidate), folder)
+                return task_in_file(str(candidate), folder, module_file=read_module_file(folder))
             except UnnamedModuleError:
                 raise
             except UserError:  # a task of the user's own that is not at hand: returns are still returns
@@ -228,17 +222,9 @@ def _by_dataset(runs: Sequence[_Run]) -> dict[str, list[_Run]]:
                 break
         else:
             groups.append([run])
-    names = [min((_short(run.source) for run in group), key=len) for group in groups]
+    names = [min((source_name(run.source) for run in group), key=len) for group in groups]
     clear = len(set(names)) == len(names)
     return {name if clear else group[0].source: group for name, group in zip(names, groups, strict=True)}
-
-
-def _short(source: str) -> str:
-    """A D4RL file by its dataset's name, another file by its own."""
-    path = Path(source)
-    if path.suffix.lower() not in _FILES:
-        return source.removeprefix("d4rl:").removeprefix("minari:")
-    return _D4RL_FILES.get(path.name, path.stem)
 
 
 def _without_repetition(lines: Sequence[_Line], dataset: str) -> list[_Line]:
@@ -257,21 +243,17 @@ def _without_repetition(lines: Sequence[_Line], dataset: str) -> list[_Line]:
     return kept
 
 
-def _pool(lines: Sequence[_Line]) -> Cell:
+def _pool(lines: Sequence[_Line]) -> Entry:
     """Seeds of several runs of one algorithm on one dataset; a curve where all were evaluated together."""
-    curve = None
-    if all(line.curve is not None for line in lines):
-        curves = [line.curve for line in lines if line.curve is not None]
-        steps = curves[0].updates
-        for other in curves[1:]:
-            steps = np.intersect1d(steps, other.updates)
-        if len(steps):
-            columns = [other.returns[np.isin(other.updates, steps)] for other in curves]
-            curve = Curve(steps, np.concatenate(columns, axis=1))
-    return Cell(
-        seeds=tuple(seed for line in lines for seed in line.seeds),
-        returns=tuple(value for line in lines for value in line.returns),
-        updates=tuple(sorted({line.updates for line in lines if line.updates is not None})),
-        curve=curve,
-        folders=tuple(str(line.folder) for line in lines),
+    return pool(
+        [
+            Entry(
+                seeds=line.seeds,
+                returns=line.returns,
+                updates=() if line.updates is None else (line.updates,),
+                curve=line.curve,
+                folders=(str(line.folder),),
+            )
+            for line in lines
+        ]
     )

@@ -19,7 +19,7 @@ from mcetm.estimates import (
     load_estimates,
 )
 from mcetm.pipeline.config import read_config
-from mcetm.pipeline.train import read_log
+from mcetm.pipeline.source import read_log_again
 
 FOLDER = "estimates"
 """Where a run keeps the estimates of its policies."""
@@ -84,7 +84,7 @@ def read_run(folder: Path) -> RunPolicies:
     if not places:
         raise UserError(f"{folder} has no policies yet; go on with: mcetm train --resume {folder}")
     policies = tuple((place.name, load_policy(place)) for place in places)
-    return RunPolicies(folder, policies, read_log(config, file=folder / "config.json"))
+    return RunPolicies(folder, policies, read_log_again(config, folder))
 
 
 def estimate_runs(

@@ -16,6 +16,7 @@ import numpy as np
 from mcetm.console import one_line, printable
 from mcetm.evaluation.comparison import Comparison, Dataset, Summary
 from mcetm.evaluation.statistics import Interval
+from mcetm.numbers import decimals_of
 from mcetm.report.figures import STYLES, figure
 
 if TYPE_CHECKING:
@@ -78,9 +79,9 @@ def to_csv(comparison: Comparison) -> str:
         names = (_csv_name(algorithm), _csv_name(dataset), comparison.measure)
         writer.writerow((*names, summary.runs, seeds, trained, *numbers))
 
-    for (algorithm, dataset), cell in comparison.cells.items():
-        seeds = " ".join(str(seed) for seed in cell.seeds)
-        write(algorithm, dataset, comparison.summaries[algorithm, dataset], seeds, cell.updates)
+    for (algorithm, dataset), entry in comparison.entries.items():
+        seeds = " ".join(str(seed) for seed in entry.seeds)
+        write(algorithm, dataset, comparison.summaries[algorithm, dataset], seeds, entry.updates)
     for algorithm, summary in (comparison.aggregates or {}).items():
         if len(comparison.common) > 1:  # over one dataset it would be the same line again
             write(algorithm, "all in common", summary, "", comparison.updates_of(algorithm))
@@ -125,7 +126,7 @@ def to_latex(comparison: Comparison) -> str:
 def _main_grid(comparison: Comparison) -> Grid:
     """Datasets in rows, algorithms in columns, aggregates below."""
     score = comparison.measure == "score"
-    counts = {len(cell.seeds) for cell in comparison.cells.values()}
+    counts = {len(entry.seeds) for entry in comparison.entries.values()}
     seeds = f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
     spread = "mean ± spread over" if max(counts) > 1 else "with"
     words = f"{spread} {seeds} seed{'s' if max(counts) > 1 else ''}"
@@ -179,13 +180,20 @@ class _Number:
     """Numbers of one comparison with the same number of decimals."""
 
     def __init__(self, comparison: Comparison) -> None:
-        largest = max(abs(summary.mean.value) for summary in comparison.summaries.values())
-        self.decimals = 1 if comparison.measure == "score" or largest < 100 else 0
+        self.decimals = 1 if comparison.measure == "score" else _decimals(comparison)
 
     def __call__(self, value: float | None) -> str:
         if value is None:
             return _NONE
         return f"{round(float(value), self.decimals) + 0.0:,.{self.decimals}f}"  # no negative zero
+
+
+def _decimals(comparison: Comparison) -> int:
+    """Decimals that returns need: the more, the smaller they are."""
+    found = list(comparison.summaries.values())
+    if max(abs(summary.mean.value) for summary in found) >= 100:
+        return 0
+    return max(1, *(decimals_of(summary.mean.value, summary.std or None) for summary in found))
 
 
 def _cell(summary: Summary | None, number: _Number) -> str:
@@ -267,8 +275,8 @@ def draw_comparison(path: Path, comparison: Comparison) -> None:
         curves = parts[-1]
         if top:
             left, right = parts[0].subplots(1, 2)
-            _draw_profile(left, comparison)
-            _draw_interquartile(right, comparison)
+            draw_profile(left, comparison)
+            draw_interquartile(right, comparison)
         for i, dataset in enumerate(comparison.datasets):
             axis = curves.add_subplot(rows, columns, i + 1)
             _draw_learning(axis, comparison, dataset)
@@ -282,7 +290,7 @@ def draw_comparison(path: Path, comparison: Comparison) -> None:
         from matplotlib.lines import Line2D
 
         handles = [
-            Line2D([], [], label=one_line(name), markersize=4, **_style(comparison, name))
+            Line2D([], [], label=one_line(name), markersize=4, **style_of(comparison, name))
             for name in comparison.algorithms
         ]
         handles.append(Line2D([], [], label="the data", color="0.6", linewidth=1))
@@ -297,7 +305,7 @@ def draw_comparison(path: Path, comparison: Comparison) -> None:
         )
 
 
-def _style(comparison: Comparison, name: str) -> dict[str, Any]:
+def style_of(comparison: Comparison, name: str) -> dict[str, Any]:
     """A colour, dash and marker of its own; beyond the palette the dashes and markers move on."""
     i, size = comparison.algorithms.index(name), len(STYLES)
     other = STYLES[(i + i // size) % size]
@@ -308,9 +316,10 @@ def _label(comparison: Comparison) -> str:
     return "normalised score" if comparison.measure == "score" else "return"
 
 
-def _draw_profile(axis: Axes, comparison: Comparison) -> None:
+def draw_profile(axis: Axes, comparison: Comparison) -> None:
+    """The share of runs above every score, one line for each algorithm."""
     for name, profile in (comparison.profiles or {}).items():
-        style = {**_style(comparison, name), "marker": None}
+        style = {**style_of(comparison, name), "marker": None}
         axis.plot(profile.thresholds, profile.share, linewidth=1.4, **style)
         if profile.low is not None and profile.high is not None:
             axis.fill_between(
@@ -323,10 +332,11 @@ def _draw_profile(axis: Axes, comparison: Comparison) -> None:
     axis.tick_params(labelsize=7)
 
 
-def _draw_interquartile(axis: Axes, comparison: Comparison) -> None:
+def draw_interquartile(axis: Axes, comparison: Comparison) -> None:
+    """Interquartile means with their intervals, one row for each algorithm."""
     found = comparison.aggregates or {}
     for i, (name, summary) in enumerate(found.items()):
-        style = _style(comparison, name)
+        style = style_of(comparison, name)
         value, low, high = summary.iqm.value, summary.iqm.low, summary.iqm.high
         if low is not None and high is not None:
             axis.plot(
@@ -345,15 +355,15 @@ def _draw_interquartile(axis: Axes, comparison: Comparison) -> None:
 def _draw_learning(axis: Axes, comparison: Comparison, dataset: Dataset) -> None:
     """Mean over seeds with a band that spans them; a level line where only the end was measured."""
     for i, name in enumerate(comparison.algorithms):
-        cell = comparison.cells.get((name, dataset.name))
-        if cell is None:
+        entry = comparison.entries.get((name, dataset.name))
+        if entry is None:
             continue
-        style = _style(comparison, name)
-        if cell.curve is None:
-            final = comparison.convert(dataset, np.mean(cell.returns))
+        style = style_of(comparison, name)
+        if entry.curve is None:
+            final = comparison.convert(dataset, np.mean(entry.returns))
             axis.axhline(final, linewidth=1.2, **{**style, "marker": None})
             continue
-        updates, values = cell.curve.updates, comparison.convert(dataset, cell.curve.returns)
+        updates, values = entry.curve.updates, comparison.convert(dataset, entry.curve.returns)
         # A few markers on each line, not at the same places as those of the others.
         every = max(1, len(updates) // 6)
         axis.plot(
@@ -370,8 +380,8 @@ def _draw_learning(axis: Axes, comparison: Comparison, dataset: Dataset) -> None
     data = comparison.convert(dataset, dataset.data_return)
     axis.axhline(data, color="0.6", linewidth=1, zorder=1)
     axis.xaxis.set_major_formatter(_short_count)
-    drawn = [comparison.cells.get((name, dataset.name)) for name in comparison.algorithms]
-    if all(cell is None or cell.curve is None for cell in drawn):
+    drawn = [comparison.entries.get((name, dataset.name)) for name in comparison.algorithms]
+    if all(entry is None or entry.curve is None for entry in drawn):
         axis.set_xticks([])  # level lines have no updates to show
 
 

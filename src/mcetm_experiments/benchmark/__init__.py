@@ -1,0 +1,1 @@
+"""Tables of algorithms on logs: planned in a file, trained cell by cell, shown from the cells' files."""

@@ -1,0 +1,43 @@
+"""The settings of `mcetm study benchmark`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import arg
+
+from mcetm_experiments.shared.settings import Folder, KeptFolder
+
+
+@dataclass(frozen=True)
+class BenchmarkStudy:
+    """Tables of algorithms on logs, made of cells that are trained once each; a stopped one goes on."""
+
+    plan: str = "paper"
+    """What to find out: `paper`, `small` (minutes on two cores), or a TOML file of your own."""
+
+    only: Annotated[tuple[str, ...], arg(metavar="TABLE …", help_behavior_hint="")] = ()
+    """Tables of the plan to train now; all by default. The page shows all there is."""
+
+    data: KeptFolder = None
+    """Take D4RL's own files, from this folder, instead of our collection of the same levels."""
+
+    jobs: int = 1
+    """Cells trained at the same time, each in a process of its own; several share a GPU well."""
+
+    minutes: float | None = None
+    """Begin no cell after so many minutes."""
+
+    page: bool = False
+    """Train nothing: make tables, figures and page of what is there."""
+
+    out: Folder = Path("studies/benchmark")
+    """Where cells, runs, logs, the page and the figures go."""
+
+    def run(self) -> int:
+        """Train what is missing, and show what there is."""
+        from mcetm_experiments.benchmark.study import run_benchmark
+
+        return run_benchmark(self)
