@@ -69,6 +69,9 @@ def test_every_estimator_finds_the_known_return_within_its_interval(found: Estim
     assert alike["doubly-robust"].value is not None
     assert alike["doubly-robust"].details["effective_episodes"] > 10
     assert found.log_return == pytest.approx(LOG.episode_returns.mean(), rel=1e-5)
+    intervals = [one.interval for each in found.of_policies for one in each.of if one.interval is not None]
+    for low, high in intervals:
+        assert HORIZON * LOG.reward.min() <= low <= high <= HORIZON * LOG.reward.max()
     assert f"undiscounted return of an episode of at most {HORIZON} steps" in found.quantity
 
 
@@ -87,10 +90,10 @@ def test_a_policy_whose_actions_the_log_does_not_have_is_not_believed(found: Est
 
 def test_one_episode_is_not_enough_to_believe_anything() -> None:
     few = replace(SMALL, estimators=("model", "doubly-robust"))
-    alone = mcetm.estimate(
-        Policy(STEERS, {}), line_log(3).head(HORIZON), world=WORLD, settings=few
-    ).of_policies[0]
+    log = line_log(3).head(HORIZON).with_metadata(source="a name\x1b[2J of anybody's")
+    alone = mcetm.estimate(Policy(STEERS, {}), log, world=WORLD, settings=few).of_policies[0]
     assert not alone.believed
+    assert alone.of[0].log == "a name\\x1b[2J of anybody's"
     assert "the log has one episode, too few to resample" in alone.of[0].reasons
     assert alone.of[1].reasons == ["the log has one episode, and cross-fitting needs two"]
 

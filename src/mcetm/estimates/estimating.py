@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
+from mcetm.console import one_line
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics.gaussian import GaussianEnsemble
 from mcetm.dynamics.world import World, WorldSettings
@@ -31,6 +32,8 @@ from mcetm.estimates.verdicts import Evidence, Scale, VerdictSettings, judge
 from mcetm.settings import Fraction, settings, to_plain
 from mcetm.tasks.registry import get_task
 
+_NAME = 2000
+"""Characters of a name that a file keeps."""
 _ROWS = 4096
 """Held-out states at most that a policy's actions are looked at in."""
 
@@ -93,10 +96,13 @@ class _Case:
         details: dict[str, float],
         own: Any,
     ) -> Estimate:
-        """An estimate of this case."""
+        """An estimate of this case; no interval goes beyond what the log's rewards allow."""
+        if value is not None and interval is not None:
+            least, most = (float(self.quantity.lengths[-1]) * bound for bound in self.bounds)
+            interval = [min(max(interval[0], least), value), max(min(interval[1], most), value)]
         return Estimate(
             estimator=estimator,
-            policy=policy.name,
+            policy=one_line(policy.name, _NAME),
             value=value,
             interval=interval,
             believed=verdict[0],
@@ -104,7 +110,7 @@ class _Case:
             quantity=self.quantity.words,
             horizon=self.quantity.horizon,
             discount=self.quantity.discount,
-            log=self.log.metadata.source,
+            log=one_line(self.log.metadata.source, _NAME),
             log_checksum=self.log.checksum,
             log_return=self.scale.mean,
             log_spread=self.scale.spread,
@@ -177,6 +183,11 @@ def _actions_inside(case: _Case, policy: Asked) -> float | None:
     obs = case.held_out.obs[rows]
     score = case.world.pair_score(obs, policy.actions(obs, 1, seed=case.seed)[:, 0])
     return float(np.mean(np.asarray(score) <= float(case.world.trust.pair_limit)))
+
+
+def _known(**numbers: float | None) -> dict[str, float]:
+    """Those numbers that there are."""
+    return {name: value for name, value in numbers.items() if value is not None}
 
 
 def _unknown(case: _Case, found: Rollouts) -> float:
@@ -253,9 +264,8 @@ def _by_critics(
             "bellman_residual_of_an_episode": over,
             "spread_over_critics": over_critics,
             "spread_over_replicas": spread,
-            "missed_of_the_log": missing or 0.0,
         }
-        details |= {} if inside[i] is None else {"actions_inside": float(inside[i] or 0.0)}
+        details |= _known(missed_of_the_log=missing, actions_inside=inside[i])
         verdict = judge(evidence, case.scale, case.settings.verdict)
         found.append(case.estimate("fqe", one, value, interval, verdict, details, config))
     return found
@@ -292,7 +302,7 @@ def _by_model(
             "spread_over_members": over_members,
             "spread_over_first_states": over_starts,
             "mean_length": float(rolled.lengths.mean()),
-            "missed_of_the_log": missing or 0.0,
+            **_known(missed_of_the_log=missing, actions_inside=share),
         }
         verdict = judge(evidence, case.scale, case.settings.verdict)
         found.append(case.estimate("model", one, value, interval, verdict, details, config))

@@ -20,7 +20,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from mcetm.console import progress
 from mcetm.data.transitions import Transitions
@@ -192,8 +192,3 @@ def bounded(found: Rollouts, bounds: tuple[float, float]) -> tuple[float, float]
     """Least and largest return, if nothing but the trusted part is believed."""
     inside, rest = float(found.trusted.mean()), float(found.rest.mean())
     return inside + rest * bounds[0], inside + rest * bounds[1]
-
-
-def stays(found: Rollouts, quantity: Quantity) -> Bool[np.ndarray, "members starts"]:
-    """Which episodes never leave the trust region."""
-    return found.leaves >= quantity.horizon
