@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from mcetm.envs import collect, load_dataset
     from mcetm.errors import UserError
     from mcetm.evaluation.returns import Evaluation, Evaluations, evaluate
+    from mcetm.export import export_energy, export_model
     from mcetm.pipeline.fit import fit
     from mcetm.pipeline.presets import make_config as preset
     from mcetm.tasks import ReferenceScores, Task, get_task, read_policy, register_task
@@ -63,6 +64,7 @@ _HOMES = {
     "envs": ("collect", "load_dataset"),
     "errors": ("UserError",),
     "evaluation.returns": ("Evaluation", "Evaluations", "evaluate"),
+    "export": ("export_energy", "export_model"),
     "pipeline.fit": ("fit",),
     "tasks": ("ReferenceScores", "Task", "get_task", "read_policy", "register_task"),
 }
@@ -109,6 +111,8 @@ __all__ = [
     "WorldSettings",
     "collect",
     "evaluate",
+    "export_energy",
+    "export_model",
     "fit",
     "get_task",
     "load_dataset",
