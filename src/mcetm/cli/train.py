@@ -57,6 +57,12 @@ class Train:
     models: Folder = None
     """Use the models of this earlier run."""
 
+    log: Annotated[
+        tuple[Literal["csv", "tensorboard", "wandb", "mlflow"], ...],
+        arg(metavar="WHERE", help_behavior_hint=""),
+    ] = ()
+    """Send the metrics of policies elsewhere too: csv, tensorboard, wandb, mlflow."""
+
     resume: Folder = None
     """Go on with this run; its own settings hold."""
 
@@ -94,7 +100,7 @@ class Train:
             f"obs {log.obs_dim}, action {log.action_dim}, mean return {log.episode_returns.mean():,.1f}"
         )
         try:
-            run = train_run(config, folder, log)
+            run = train_run(config, folder, log, loggers=self.log)
         except KeyboardInterrupt:
             say(f"stopped; go on with: mcetm train --resume {folder}")
             raise
@@ -118,7 +124,7 @@ class Train:
 
         for option in fields(self):
             given = getattr(self, option.name) != option.default
-            if given and option.name not in ("resume", "task", "model", "steps"):
+            if given and option.name not in ("resume", "task", "model", "steps", "log"):
                 raise UserError(f"--{option.name} cannot go with --resume: the run's own settings hold.")
 
     def _config(self) -> TrainConfig:

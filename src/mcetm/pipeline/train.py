@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from mcetm.pipeline.stages import Stages
 from mcetm.report.page import write_report
 from mcetm.tasks.own import task_in_file
 from mcetm.tasks.registry import Task, get_task
+from mcetm.training.loggers import LoggerName, make_logger, require_logger
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,15 @@ class Run:
     task: Task | None
 
 
-def train_run(config: TrainConfig, folder: Path, log: Transitions) -> Run:
+def train_run(
+    config: TrainConfig, folder: Path, log: Transitions, *, loggers: Sequence[LoggerName] = ()
+) -> Run:
     """Begin a run, or go on with it, alone in its folder.
 
-    What is refused before anything was learned leaves nothing behind.
+    What is refused before anything was learned leaves nothing behind. `loggers` get the metrics of policies.
     """
+    for name in loggers:
+        require_logger(name)
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is not a folder and not a run; choose another --out.")
     others = {f"baselines.{i}.algorithm": other.algorithm for i, other in enumerate(config.baselines)}
@@ -71,7 +77,7 @@ def train_run(config: TrainConfig, folder: Path, log: Transitions) -> Run:
     with locked(folder):
         begun = start_run(config, folder)
         try:
-            return run_training(folder, config, log)
+            return run_training(folder, config, log, loggers=loggers)
         except (UserError, MemoryError, RuntimeError) as error:
             if begun and (isinstance(error, UserError) or is_shortage(error)):
                 _withdraw(folder)
@@ -113,7 +119,13 @@ def read_log(config: TrainConfig, *, infos: bool = False, file: Path | str = "co
     return log
 
 
-def run_training(folder: Path, config: TrainConfig, log: Transitions | None = None) -> Run:
+def run_training(
+    folder: Path,
+    config: TrainConfig,
+    log: Transitions | None = None,
+    *,
+    loggers: Sequence[LoggerName] = (),
+) -> Run:
     """Do all that the configuration says and the folder does not hold yet; `log` if it is already read."""
     log = read_log(config) if log is None else log
     task = None if log.metadata.task is None else get_task(log.metadata.task)
@@ -127,7 +139,14 @@ def run_training(folder: Path, config: TrainConfig, log: Transitions | None = No
     outcomes = []
     for line in lines:
         own = line is lines[-1]
-        with stages.stage(f"policy: {line.label}"):
+        place = folder if own else compared_folder(folder, line.label)
+        sent = [
+            make_logger(name, place, title=f"{folder.name}: {line.label}", config=_facts(config, line, log))
+            for name in loggers
+        ]
+        with stages.stage(f"policy: {line.label}"), contextlib.ExitStack() as closing:
+            for logger in sent:
+                closing.callback(logger.close)
             agent = fit_agent(
                 line.algorithm,
                 train,
@@ -135,7 +154,8 @@ def run_training(folder: Path, config: TrainConfig, log: Transitions | None = No
                 seeds=seeds_of(config),
                 task=task,
                 evaluation=config.evaluation,
-                folder=folder if own else compared_folder(folder, line.label),
+                folder=place,
+                callbacks=sent,
                 label=line.label,
             )
         if own:
@@ -185,6 +205,12 @@ def results_of(run: Run) -> dict[str, Any]:
             for outcome in run.outcomes
         },
     }
+
+
+def _facts(config: TrainConfig, line: Baseline, log: Transitions) -> dict[str, Any]:
+    """What services of metrics show beside a run."""
+    said = {"algorithm": line.label, "dataset": config.dataset, "data_checksum": log.checksum}
+    return {**said, "preset": config.preset, "seed": config.seed, "seeds": config.seeds}
 
 
 def _lines(config: TrainConfig) -> list[Baseline]:
