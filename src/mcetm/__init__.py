@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from mcetm.errors import UserError
     from mcetm.estimates import Estimate, Estimates, EstimateSettings, PolicyEstimates
     from mcetm.evaluation.returns import Evaluation, Evaluations, evaluate
+    from mcetm.export import export_energy, export_model
     from mcetm.pipeline.estimate import estimate
     from mcetm.pipeline.fit import fit
     from mcetm.pipeline.loaded import load_run
@@ -76,6 +77,7 @@ _HOMES = {
     "errors": ("UserError",),
     "estimates": ("Estimate", "EstimateSettings", "Estimates", "PolicyEstimates"),
     "evaluation.returns": ("Evaluation", "Evaluations", "evaluate"),
+    "export": ("export_energy", "export_model"),
     "pipeline.estimate": ("estimate",),
     "pipeline.fit": ("fit",),
     "pipeline.loaded": ("load_run",),
@@ -130,6 +132,8 @@ __all__ = [
     "collect",
     "estimate",
     "evaluate",
+    "export_energy",
+    "export_model",
     "fit",
     "get_task",
     "load_dataset",

@@ -23,7 +23,7 @@ Folder = Annotated[Path | None, arg(metavar="DIR", help_behavior_hint="")]
 Flag = Annotated[bool, arg(help_behavior_hint="")]
 
 
-_BESIDE_RESUME = ("resume", "source", "dataset", "task", "model", "steps")
+_BESIDE_RESUME = ("resume", "source", "dataset", "task", "model", "steps", "log")
 """What may be said again: where the log is now, what may be imported, and the number that holds anyway."""
 
 
@@ -68,6 +68,12 @@ class Train:
 
     models: Folder = None
     """Use the models of this earlier run."""
+
+    log: Annotated[
+        tuple[Literal["csv", "tensorboard", "wandb", "mlflow"], ...],
+        arg(metavar="WHERE", help_behavior_hint=""),
+    ] = ()
+    """Send the metrics of policies elsewhere too: csv, tensorboard, wandb, mlflow."""
 
     resume: Folder = None
     """Go on with this run; its own settings hold."""
@@ -119,7 +125,7 @@ class Train:
         if self.resume is None and log.metadata.task is None and not self._asks_for_others():
             config = _alone(config)
         try:
-            run = train_run(config, folder, log, card)
+            run = train_run(config, folder, log, card, loggers=self.log)
         except KeyboardInterrupt:
             if (folder / "config.json").exists():
                 say(f"stopped; go on with: mcetm train --resume {shlex.quote(str(folder))}")

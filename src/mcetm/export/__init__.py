@@ -1,4 +1,4 @@
-"""A policy as a file that other programs run: the suffix of the file says which kind."""
+"""A policy or a model as a file that other programs run: the suffix of the file says which kind."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from mcetm.dynamics.plain_pairs import PlainPairScore
 from mcetm.errors import UserError
 from mcetm.export.c import write_header
 from mcetm.export.content import PolicyContent
+from mcetm.export.model import export_energy, export_model
 from mcetm.export.npz import write_npz
 from mcetm.export.onnx import write_onnx
 from mcetm.export.stablehlo import write_stablehlo
@@ -23,7 +24,7 @@ FORMATS: dict[str, Callable[[PolicyContent, Path], list[Path]]] = {
 }
 """What writes each kind of file."""
 
-__all__ = ["FORMATS", "PolicyContent", "export_policy"]
+__all__ = ["FORMATS", "PolicyContent", "export_energy", "export_model", "export_policy"]
 
 
 def export_policy(

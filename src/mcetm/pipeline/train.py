@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from mcetm.report.page import write_report
 from mcetm.tasks.datasets import source_name
 from mcetm.tasks.own import module_file
 from mcetm.tasks.registry import Task, get_task
+from mcetm.training.loggers import LoggerName, make_logger, require_logger
 
 
 @dataclass(frozen=True)
@@ -61,11 +63,20 @@ class Run:
     task: Task | None
 
 
-def train_run(config: TrainConfig, folder: Path, log: Transitions, card: Card | None = None) -> Run:
+def train_run(
+    config: TrainConfig,
+    folder: Path,
+    log: Transitions,
+    card: Card | None = None,
+    *,
+    loggers: Sequence[LoggerName] = (),
+) -> Run:
     """Begin a run, or go on with it, alone in its folder.
 
-    What is refused before anything was learned leaves nothing behind.
+    What is refused before anything was learned leaves nothing behind. `loggers` get the metrics of policies.
     """
+    for name in loggers:
+        require_logger(name)
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is not a folder and not a run; choose another --out.")
     others = {f"baselines.{i}.algorithm": other.algorithm for i, other in enumerate(config.baselines)}
@@ -74,7 +85,7 @@ def train_run(config: TrainConfig, folder: Path, log: Transitions, card: Card | 
     with locked(folder):
         begun = start_run(config, folder)
         try:
-            return run_training(folder, config, log, card)
+            return run_training(folder, config, log, card, loggers=loggers)
         except (UserError, MemoryError, RuntimeError) as error:
             if begun and (isinstance(error, UserError) or is_shortage(error)):
                 _withdraw(folder)
@@ -108,7 +119,12 @@ def _withdraw(folder: Path) -> None:
 
 
 def run_training(
-    folder: Path, config: TrainConfig, log: Transitions | None = None, card: Card | None = None
+    folder: Path,
+    config: TrainConfig,
+    log: Transitions | None = None,
+    card: Card | None = None,
+    *,
+    loggers: Sequence[LoggerName] = (),
 ) -> Run:
     """Do all that the configuration says and the folder does not hold yet; `log` if it is already read."""
     log = read_log(config) if log is None else log
@@ -127,7 +143,14 @@ def run_training(
     outcomes = []
     for line in lines:
         own = line is lines[-1]
-        with stages.stage(f"policy: {line.label}"):
+        place = folder if own else compared_folder(folder, line.label)
+        sent = [
+            make_logger(name, place, title=f"{folder.name}: {line.label}", config=_facts(config, line, log))
+            for name in loggers
+        ]
+        with stages.stage(f"policy: {line.label}"), contextlib.ExitStack() as closing:
+            for logger in sent:
+                closing.callback(logger.close)
             agent = fit_agent(
                 line.algorithm,
                 train,
@@ -135,7 +158,8 @@ def run_training(
                 seeds=seeds_of(config),
                 task=task,
                 evaluation=config.evaluation,
-                folder=folder if own else compared_folder(folder, line.label),
+                folder=place,
+                callbacks=sent,
                 label=line.label,
             )
         if own:
@@ -210,6 +234,12 @@ def results_of(run: Run) -> dict[str, Any]:
             for outcome in run.outcomes
         },
     }
+
+
+def _facts(config: TrainConfig, line: Baseline, log: Transitions) -> dict[str, Any]:
+    """What services of metrics show beside a run."""
+    said = {"algorithm": line.label, "dataset": config.dataset, "data_checksum": log.checksum}
+    return {**said, "preset": config.preset, "seed": config.seed, "seeds": config.seeds}
 
 
 def _lines(config: TrainConfig) -> list[Baseline]:

@@ -2,6 +2,13 @@
 
 from mcetm.training.batches import Batch
 from mcetm.training.checkpoint import load_checkpoint, save_checkpoint
+from mcetm.training.loggers import (
+    CSVLogger,
+    JSONLinesLogger,
+    MLflowLogger,
+    TensorBoardLogger,
+    WandbLogger,
+)
 from mcetm.training.loop import (
     Callback,
     DivergenceError,
@@ -18,14 +25,19 @@ from mcetm.training.optimise import init_optimiser
 
 __all__ = [
     "Batch",
+    "CSVLogger",
     "Callback",
     "DivergenceError",
     "EarlyStopping",
+    "JSONLinesLogger",
     "LoopResult",
+    "MLflowLogger",
     "Metrics",
     "MetricsFile",
     "PartialState",
     "Saving",
+    "TensorBoardLogger",
+    "WandbLogger",
     "init_optimiser",
     "load_checkpoint",
     "minimise",
