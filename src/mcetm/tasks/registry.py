@@ -210,7 +210,7 @@ def _unknown(module: Any, short: str) -> str:
         nearest = difflib.get_close_matches(short, own, n=1, cutoff=0.6)
         if nearest:
             return f"; did you mean '{module.__name__}:{nearest[0]}'?"
-        has = f"has {', '.join(own[:6])}" if own else "has no environment of its own"
+        has = f"has {', '.join(own[:6])}" if own else f"has no environment and registers no task '{short}'"
         return f": the module '{module.__name__}' {has}."
     if looks_like_an_id(short):
         nearest = difflib.get_close_matches(short, registered_ids(), n=1, cutoff=0.6)
