@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from mcetm.agents.fit import Agent, fit_agent, mean_returns
+from mcetm.agents.inside import Inside, inside_of
 from mcetm.data.card import Card, make_card
 from mcetm.data.transitions import Transitions
 from mcetm.errors import UserError
@@ -37,6 +38,9 @@ from mcetm.tasks.datasets import source_name
 from mcetm.tasks.own import module_file
 from mcetm.tasks.registry import Task, get_task
 from mcetm.training.loggers import LoggerName, make_logger, require_logger
+
+_SCORED = 20_000
+"""Held-out rows of which it is asked whether policies are trusted there, at most."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,8 @@ def run_training(
     models = None
     if config.model is not None:
         models = train_models(config, train, holdout, task, folder=folder / "models", stages=stages)
-    outcomes = []
+    outcomes: list[Outcome] = []
+    inside: list[Inside] = []
     for line in lines:
         own = line is lines[-1]
         place = folder if own else compared_folder(folder, line.label)
@@ -164,6 +169,8 @@ def run_training(
             )
         if own:
             _save(folder, agent, config, task, log.checksum)
+            scored = [policy for policy in agent.policies if policy.pairs is not None]
+            inside = [inside_of(policy, holdout.head(_SCORED)) for policy in scored]
         found = diagnosis = None
         if task is not None:
             with stages.stage("evaluation and diagnosis"):
@@ -186,6 +193,7 @@ def run_training(
             config=plain_of(config),
             environment=environment,
             log=card,
+            inside=inside,
         )
     return run
 

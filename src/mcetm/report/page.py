@@ -5,28 +5,48 @@ from __future__ import annotations
 import base64
 import html
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mcetm.agents.inside import Inside
 from mcetm.console import one_line
 from mcetm.data.card import Card
 from mcetm.files import write_text
 from mcetm.numbers import number, numbers, with_spread
 from mcetm.report.card import transitions_of
 from mcetm.report.figures import STYLES, figure
+from mcetm.report.verdict import Verdict, verdict_of
 
 _CSS = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #222 }
+:root { color-scheme: light dark; --ink: #222; --faint: #555; --line: #ddd; --box: #f5f5f5; --page: #fff }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #ddd; --faint: #aaa; --line: #444; --box: #262626; --page: #161616 }
+}
+@media print {
+  :root { --ink: #000; --faint: #333; --line: #999; --box: #fff; --page: #fff }
+  details { display: none }
+  figure, section { break-inside: avoid }
+}
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page) }
 body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
-table { border-collapse: collapse; margin: 1rem 0 }
-td, th { padding: .3rem .8rem; border-bottom: 1px solid #ddd; text-align: right }
+table { border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto }
+td, th { padding: .3rem .8rem; border-bottom: 1px solid var(--line); text-align: right }
 td:first-child, th:first-child { text-align: left }
-img { max-width: 100% }
-pre { background: #f5f5f5; padding: 1rem; overflow: auto }
+img { max-width: 100%; background: #fff }
+pre { background: var(--box); padding: 1rem; overflow: auto }
 figure { margin: 2rem 0 }
-figcaption { color: #555 }
+figcaption { color: var(--faint) }
+section { background: var(--box); border-left: .3rem solid var(--faint); padding: .2rem 1rem; margin: 1rem 0 }
+section h2 { font-size: 1rem; margin: .6rem 0 0 }
+section p { margin: .1rem 0 .6rem; overflow-wrap: anywhere }
+@media (max-width: 30rem) {
+  body { margin: 1rem auto }
+  td, th { padding: .3rem .4rem }
+  h1 { font-size: 1.5rem }
+}
 """
 
 
@@ -41,8 +61,9 @@ def write_report(
     config: dict[str, Any],
     environment: dict[str, Any],
     log: Card | None = None,
+    inside: Sequence[Inside] = (),
 ) -> Path:
-    """Draw the figures of a run and put them, its table and its settings on one page."""
+    """Draw the figures of a run and put verdict, table, figures and settings on one page."""
     figures = folder / "figures"
     shown: list[tuple[str, str]] = []
     if any("return" in line for history in histories.values() for line in history):
@@ -59,7 +80,8 @@ def write_report(
         draw_signals(figures / "signals", histories[own])
         words = f"{own}: mean Q, the penalty before its weight, and the shares that are cut off."
         shown.append(("signals", words))
-    parts = [f"<h1>{html.escape(title)}</h1>", _table(results), _diagnosis(results)]
+    verdict = verdict_of(results, inside, str(folder))
+    parts = [f"<h1>{html.escape(title)}</h1>", _verdict(verdict), _table(results), _diagnosis(results)]
     if log is not None:
         parts.append(_log(log))
     for name, words in shown:
@@ -73,12 +95,27 @@ def write_report(
         text = html.escape(json.dumps(content, indent=1))
         parts.append(f"<details><summary>{heading}</summary><pre>{text}</pre></details>")
     page = (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>'
+        f'<!doctype html><html lang="en"><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{html.escape(title)}</title>"
         f"<style>{_CSS}</style><body>{''.join(parts)}</body></html>\n"
     )
     path = folder / "report.html"
     write_text(path, page)
     return path
+
+
+def _verdict(verdict: Verdict) -> str:
+    parts = []
+    for heading, sentences in (
+        ("What it earns", verdict.earns),
+        ("Where it can be trusted", verdict.trusted),
+        ("What to do next", verdict.next),
+    ):
+        if sentences:
+            words = "".join(f"<p>{html.escape(one_line(sentence, 1000))}</p>" for sentence in sentences)
+            parts.append(f"<h2>{heading}</h2>{words}")
+    return f"<section>{''.join(parts)}</section>"
 
 
 def draw_learning(path: Path, histories: dict[str, list[dict[str, Any]]], data_return: float) -> None:
