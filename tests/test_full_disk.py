@@ -197,7 +197,8 @@ def test_a_run_on_a_full_disk_is_resumed_exactly_once_there_is_room(
             break
         error = capsys.readouterr().err
         found = re.fullmatch(
-            r"mcetm: Cannot (?:write|create the folder) (.*): No space left on device\.\n", error
+            r"(?:stage .*\n)*mcetm: Cannot (?:write|create the folder) (.*): No space left on device\.\n",
+            error,
         )
         assert found, error
         refused.add(Path(found[1]).name)
