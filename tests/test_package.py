@@ -14,6 +14,7 @@ import pytest
 import mcetm
 from mcetm.tasks import registry
 from mcetm.versions import version_of
+from tests.pipeline.runs import small_config
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -67,6 +68,7 @@ def _python_blocks(page: Path) -> list[str]:
 
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TUTORIALS = [page for page in PAGES if page.parent.name == "tutorials"]
 
 
 def test_the_example_of_the_readme_works_as_written(tmp_path: Path) -> None:
@@ -88,7 +90,46 @@ def test_the_example_of_the_readme_works_as_written(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: str(page.relative_to(ROOT)))
+def _steps(page: Path) -> str:
+    """Everything that a reader of a tutorial does: modules written, commands typed, Python run."""
+    parts = ["import shlex", "from mcetm.cli import main"]
+    blocks = re.findall(r"^```(python|sh)\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    for kind, block in blocks:
+        if kind == "sh":
+            parts += [f"assert main(shlex.split({line!r})[1:]) == 0, {line!r}" for line in block.splitlines()]
+        elif named := re.match(r"# (\w+\.py)\n", block):
+            parts.append(f"__import__('pathlib').Path({named[1]!r}).write_text({block!r})")
+        else:
+            parts.append(block)
+    return "\n".join(parts)
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_a_tutorial_works_as_written(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Commands too; what is trained is small."""
+    script = tmp_path / "page.py"
+    script.write_text(_steps(page))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(registry, "_MADE", {})
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    monkeypatch.setattr(
+        "mcetm.pipeline.presets.make_config",
+        lambda preset, **options: small_config(**{**options, "dataset": options.pop("dataset")}),
+    )
+    with jax.numpy_dtype_promotion("standard"):
+        runpy.run_path(str(script), run_name="__main__")
+    said = capsys.readouterr().out
+    assert "report: run/report.html" in said
+    sys.modules.pop("room", None)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES[1:] if page not in TUTORIALS],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
 def test_the_examples_of_a_page_work_as_written(
     page: Path,
     tmp_path: Path,

@@ -21,10 +21,13 @@ from mcetm.dynamics import (
     SupportSettings,
     WorldSettings,
 )
+from mcetm.estimates import EstimateSettings
 from mcetm.pipeline.config import Baseline, TrainConfig
 from mcetm.settings import fields_of, from_plain, to_plain
 
-WHOLE: tuple[type, ...] = (*MODELS, *ALGORITHMS, WorldSettings, EvaluationSettings, TrainConfig, Baseline)
+WHOLE: tuple[type, ...] = (
+    *MODELS, *ALGORITHMS, WorldSettings, EvaluationSettings, EstimateSettings, TrainConfig, Baseline
+)  # fmt: skip
 """The classes of settings that people name; the others are parts of these."""
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         Trust,
         load_policy,
     )  # fmt: skip
-    from mcetm.data import Card, DataError, Metadata, Normalizer, Statistics, Transitions, make_card
+    from mcetm.data import Card, Columns, DataError, Metadata, Normalizer, Statistics, Transitions, make_card
     from mcetm.dynamics import (
         AnchoredETM,
         DiffusionEnsemble,
@@ -45,27 +45,42 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from mcetm.envs import collect, load_dataset
     from mcetm.errors import UserError
+    from mcetm.estimates import Estimate, Estimates, EstimateSettings, PolicyEstimates
     from mcetm.evaluation.returns import Evaluation, Evaluations, evaluate
     from mcetm.export import export_energy, export_model
+    from mcetm.pipeline.estimate import estimate
     from mcetm.pipeline.fit import fit
+    from mcetm.pipeline.loaded import load_run
     from mcetm.pipeline.presets import make_config as preset
     from mcetm.tasks import ReferenceScores, Task, get_task, read_policy, register_task
 
 _HOMES = {
     "agents": (
         *("BC", "COMBO", "CQL", "EDAC", "EMPO", "IQL", "MCETM", "MOBILE", "MOPO", "MOReL", "RAMBO", "SAC"),
-        *("TD3", "TD3BC", "Agent", "Policy", "Trust", "load_policy"),
+        *("TD3", "TD3BC", "Agent", "Policy", "load_policy"),
     ),
-    "data": ("Card", "DataError", "Metadata", "Normalizer", "Statistics", "Transitions", "make_card"),
+    "data": (
+        "Card",
+        "Columns",
+        "DataError",
+        "Metadata",
+        "Normalizer",
+        "Statistics",
+        "Transitions",
+        "make_card",
+    ),
     "dynamics": (
         *("AnchoredETM", "DiffusionEnsemble", "EnergyModel", "GaussianEnsemble", "ManifoldETM", "Samples"),
         *("StandardETM", "TransitionModel", "TrustRegion", "World", "WorldSettings"),
     ),
     "envs": ("collect", "load_dataset"),
     "errors": ("UserError",),
+    "estimates": ("Estimate", "EstimateSettings", "Estimates", "PolicyEstimates"),
     "evaluation.returns": ("Evaluation", "Evaluations", "evaluate"),
     "export": ("export_energy", "export_model"),
+    "pipeline.estimate": ("estimate",),
     "pipeline.fit": ("fit",),
+    "pipeline.loaded": ("load_run",),
     "tasks": ("ReferenceScores", "Task", "get_task", "read_policy", "register_task"),
 }
 
@@ -86,9 +101,13 @@ __all__ = [
     "Agent",
     "AnchoredETM",
     "Card",
+    "Columns",
     "DataError",
     "DiffusionEnsemble",
     "EnergyModel",
+    "Estimate",
+    "EstimateSettings",
+    "Estimates",
     "Evaluation",
     "Evaluations",
     "GaussianEnsemble",
@@ -97,6 +116,7 @@ __all__ = [
     "Metadata",
     "Normalizer",
     "Policy",
+    "PolicyEstimates",
     "ReferenceScores",
     "Samples",
     "StandardETM",
@@ -110,6 +130,7 @@ __all__ = [
     "World",
     "WorldSettings",
     "collect",
+    "estimate",
     "evaluate",
     "export_energy",
     "export_model",
@@ -117,6 +138,7 @@ __all__ = [
     "get_task",
     "load_dataset",
     "load_policy",
+    "load_run",
     "make_card",
     "preset",
     "read_policy",

@@ -28,6 +28,7 @@ _MOST_INFLATION = 200
 _ALWAYS_ALLOWED = 64 << 20
 _OWN_LINKS = (0, 1)  # HDF5's hard and soft links; all others lead out of the file
 _PICKLE_SUFFIXES = {".pkl", ".pickle", ".p", ".pk", ".joblib", ".pt", ".pth"}
+_SPREADSHEETS = {".xlsx", ".xlsm", ".xls", ".ods"}
 _TEXT_SUFFIXES = {".csv": ",", ".tsv": "\t", ".txt": ","}
 
 
@@ -53,11 +54,15 @@ def kind_of(path: Path) -> Kind:
             f"{path} is a pickle, which can run code when it is opened, so it is refused; "
             f"save the arrays as one of {READABLE} instead."
         )
+    if suffix in _SPREADSHEETS:
+        raise UserError(f"{path} is a spreadsheet; save the sheet as CSV.")
     if head.startswith(b"PK"):
         return "npz"
     if suffix in (".hdf5", ".h5"):
         raise UserError(f"{path} is not an HDF5 file, or its beginning is damaged.")
-    if suffix in _TEXT_SUFFIXES and b"\x00" not in head:
+    # Excel's "Unicode text" begins with a mark of its own and has a NUL in every other byte.
+    wide = head.startswith((b"\xff\xfe", b"\xfe\xff")) and not head[2:].startswith(b"\x00\x00")
+    if suffix in _TEXT_SUFFIXES and (wide or b"\x00" not in head):
         return "csv"
     raise UserError(f"{path} is of no kind this reads ({READABLE}).")
 

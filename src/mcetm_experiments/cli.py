@@ -34,6 +34,7 @@ STUDIES: dict[str, type[Settings]] = {
         "energy-error": "energy_error.settings:EnergyErrorStudy",
         "trust": "trust.settings:TrustStudy",
         "benchmark": "benchmark.settings:BenchmarkStudy",
+        "estimates": "estimates.settings:EstimatesStudy",
     }.items()
 }
 """Every study by the name that a person types. A new one is a folder of its own and a line here."""

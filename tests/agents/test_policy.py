@@ -35,11 +35,11 @@ def test_an_action_that_is_not_finite_is_refused(tmp_path: Path) -> None:
         large(np.array([[3e38, -3e38, 3e38]]))
 
 
-def test_a_return_that_is_not_finite_is_no_result(tmp_path: Path) -> None:
+def test_an_action_that_is_not_finite_ends_an_evaluation(tmp_path: Path) -> None:
     network = load_policy(write_policy(tmp_path, "pendulum")).network
     weight, bias = network.mean
     broken = replace(network, mean=(weight, np.full_like(bias, np.nan)))
-    with pytest.raises(UserError, match="a return that is not finite in 'pendulum'"):
+    with pytest.raises(UserError, match="an action that is not finite in Pendulum-v1"):
         evaluate_policy(get_task("pendulum"), broken, episodes=1)
 
 

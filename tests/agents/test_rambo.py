@@ -67,6 +67,11 @@ def test_the_loss_is_the_published_one() -> None:
     assert float(fit) == pytest.approx(sum(fits), rel=1e-4)
     wanted = 0.3 * np.mean(np.array(against) * np.asarray(advantage)) + sum(fits)
     assert float(found) == pytest.approx(wanted, rel=1e-4)
+    # A row that does not say what came after is left out of the fit.
+    ended = replace(rows, next_obs=rows.next_obs.at[0].set(jnp.nan))
+    _, fit = loss(model, ended, obs, action, following, advantage)
+    fits = [np.mean([float(member_loss(model.members, i, rows, j)) for j in range(1, 6)]) for i in range(3)]
+    assert float(fit) == pytest.approx(sum(fits), rel=1e-4)
 
 
 def member_loss(members: Gaussian, i: int, rows: Batch, j: int) -> Array:

@@ -4,7 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mcetm import Task
 from mcetm.data import Metadata, Transitions, make_card
+from mcetm.tasks import registry
 from tests.conftest import random_fields
 
 
@@ -93,3 +95,10 @@ def test_the_card_of_real_data(real_data: Path) -> None:
     assert card.normalized_score is not None
     assert 70 < card.normalized_score[0] < 85
     assert card.warnings == ()
+
+
+def test_a_task_without_a_rule_for_its_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Task("ruleless", "Pendulum-v1", 3, (-1.0,) * 2, (1.0,) * 2, 10)
+    monkeypatch.setattr(registry, "_TASKS", {**registry._TASKS, "ruleless": task})
+    log = Transitions.from_arrays(**random_fields(), task="ruleless")
+    assert any("the task 'ruleless' has no rule for its end" in words for words in make_card(log).warnings)

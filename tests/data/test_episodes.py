@@ -37,6 +37,18 @@ def test_episodes_with_successors_and_flags_per_step(log: Transitions) -> None:
     assert_same(Transitions.from_episodes(given), log)
 
 
+def test_as_many_observations_as_actions_say_not_where_the_last_of_them_led() -> None:
+    given = episodes()
+    for episode in given:
+        episode["obs"] = episode["obs"][:-1]
+    log = Transitions.from_episodes(given)
+    fields = random_fields()
+    labels = np.repeat([0, 1, 2], (7, 5, 9))
+    same = fields | {"next_obs": None, "truncated": None}
+    assert_same(log, Transitions.from_arrays(**same, episode=labels))
+    assert (log.metadata.dropped, int((~log.next_known).sum())) == (2, 1)
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

@@ -12,7 +12,7 @@ import pytest
 from gymnasium import spaces
 from minari.data_collector import EpisodeBuffer
 
-from mcetm import UserError, load_dataset
+from mcetm import UserError, get_task, load_dataset
 from mcetm.data import make_card, read_minari
 
 OBS = spaces.Box(-10.0, 10.0, (3,), np.float64)
@@ -111,7 +111,11 @@ def test_an_environment_with_other_observations_is_not_our_task() -> None:
         env.create_dataset("made/hopper-v0")
     env.close()
     log = load_dataset("made/hopper-v0")
-    assert (log.obs_dim, log.metadata.task) == (12, None)
+    task = get_task(log.metadata.task or "")
+    assert (log.obs_dim, task.obs_dim, task.scores) == (12, 12, None)
+    assert task.env_kwargs == {"exclude_current_positions_from_observation": False}
+    assert "returns are measured in the environment that the dataset names" in log.metadata.notes[0]
+    assert load_dataset("made/hopper-v0", task=task.name).metadata.notes == (), "it was said"
 
 
 def test_dictionary_observations_lie_side_by_side() -> None:
@@ -123,6 +127,9 @@ def test_dictionary_observations_lie_side_by_side() -> None:
     flat: Any = np.array([spaces.flatten(space, {k: v[t] for k, v in obs.items()}) for t in range(16)])
     np.testing.assert_array_equal(log.obs, flat[:-1])
     np.testing.assert_array_equal(log.next_obs, flat[1:])
+    assert log.metadata.obs_names == ("body[0]", "body[1]", "body[2]", "goal[0]", "goal[1]")
+    assert log.metadata.action_names is None
+    assert "observations with parts are laid out as one vector: body (3), goal (2)" in log.metadata.notes
 
 
 def test_discrete_actions_are_refused() -> None:

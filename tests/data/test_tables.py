@@ -94,20 +94,29 @@ def faults_of(path: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "faults"),
     [
-        ("obs_0,reward\n1,2\nx,3\n4,\n", ["obs_0, row 1: is not numeric, 'x'", "reward, row 2: is empty"]),
+        (
+            "obs_0,reward\n1,2\nx,3\n4,\n",
+            [
+                "obs_0, row 1: is not numeric, 'x'",
+                "reward, row 2: is empty; fill such cells, or leave the column out",
+            ],
+        ),
         ("obs_0,obs_2\n1,2\n", ["obs_1: is missing, though there is obs_2"]),
-        ("action_0,reward\n1,2\n", ["obs_0: is missing"]),
+        (
+            "action_0,reward\n1,2\n",
+            ["obs_0: is missing; if the observation has other names, name its columns (obs)"],
+        ),
         ("obs_0,obs_0\n1,2\n", ["obs_0: appears twice in the header"]),
         (
             "a,b\n1,2\n",
             [
-                "header: no column has a known name (obs_0, …, action_0, …, reward, …); "
-                "it begins with 'a', 'b'"
+                "header: no column has a known name (obs_0, …, action_0, …, reward, …), so say which are "
+                "which (obs, action, reward, …), or let mcetm data describe propose it; the columns are a, b"
             ],
         ),
         ("obs_0,reward\n1,2\n3\n", ["table, row 1: has 1 cells, but the header has 2"]),
         ("obs_0,terminated\n1,maybe\n", ["terminated, row 0: is not numeric, 'maybe'"]),
-        ("obs_0,reward\n1,true\n", ["reward, row 0: is not numeric, 'true'"]),
+        ("obs_0,reward\n1,true\n2,3\n", ["reward, row 0: is not numeric, 'true'"]),
         ("obs_0,reward\n1,nan\n2,3\n", ["reward, row 0: is NaN"]),
         (
             "obs_0,obs_1,reward\n1,inf,nan\nx,2,3\n",

@@ -1,11 +1,12 @@
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from mcetm import UserError
-from mcetm.data import DataError, Metadata, Transitions
-from tests.conftest import random_fields
+from mcetm.data import DataError, Metadata, Transitions, make_card
+from tests.conftest import assert_same, random_fields
 
 
 def faults_of(fields: dict[str, Any], **options: Any) -> list[str]:
@@ -27,7 +28,8 @@ def changed(name: str, row: Any, value: float, dtype: Any = None) -> dict[str, A
 )
 def test_not_a_number_is_named_by_field_and_row(name: str, value: float, word: str) -> None:
     which = "" if name == "reward" else "component 0 "
-    assert faults_of(changed(name, 4, value)) == [f"{name}, row 4: {which}{word}"]
+    also = ", and the row ends no episode" if name == "next_obs" and np.isnan(value) else ""
+    assert faults_of(changed(name, 4, value)) == [f"{name}, row 4: {which}{word}{also}"]
 
 
 def test_the_count_of_further_bad_rows_is_told() -> None:
@@ -103,18 +105,52 @@ def test_no_rows() -> None:
     assert "obs: has no rows" in faults_of({k: v[:0] for k, v in random_fields().items()})
 
 
-def test_unknown_successors_are_dropped_and_counted() -> None:
+def test_a_terminated_row_without_a_successor_is_kept_and_a_cut_one_dropped_and_counted() -> None:
     fields = random_fields((7, 5, 9))
     log = Transitions.from_arrays(**(fields | {"next_obs": None}))
-    # One row at each episode's end has no known successor, the terminated one included.
-    assert log.metadata.dropped == 3
-    assert log.episode_lengths.tolist() == [6, 4, 8]
-    assert log.truncated.sum() == 3
-    assert not log.terminated.any()
+    assert log.metadata.dropped == 2
+    assert log.episode_lengths.tolist() == [6, 5, 8]
+    assert log.truncated.sum() == 2
+    assert log.terminated.tolist() == [False] * 10 + [True] + [False] * 8
+    assert log.reward[10] == fields["reward"][11], "the reward of the end is kept"
+    assert np.flatnonzero(~log.next_known).tolist() == [10]
     full = Transitions.from_arrays(**fields)
     inside = ~(full.terminated | full.truncated)
-    np.testing.assert_array_equal(log.next_obs, full.next_obs[inside])
-    assert "1 of them terminations" in log.metadata.notes[0]
+    seen = log.with_next
+    np.testing.assert_array_equal(seen.next_obs, full.next_obs[inside])
+    assert seen.episode_lengths.tolist() == [6, 4, 8]
+    assert not seen.terminated.any()
+    warnings = make_card(log).warnings
+    assert any("1 terminated row does not say what came after" in warning for warning in warnings)
+    assert any("2 rows at which the log was cut were dropped" in warning for warning in warnings)
+    assert full.with_next is full, "a log that says everything stays as it is"
+
+
+def test_empty_successors_are_unknown_at_ends_and_a_fault_inside_episodes(tmp_path: Path) -> None:
+    fields = random_fields((7, 5, 9))
+    ends = fields["terminated"] | fields["truncated"]
+    holes: dict[str, Any] = fields | {"next_obs": np.where(ends[:, None], np.nan, fields["next_obs"])}
+    log = Transitions.from_arrays(**holes)
+    assert_same(log, Transitions.from_arrays(**(fields | {"next_obs": None})))
+    for name in ("log.npz", "log.hdf5"):
+        log.save(tmp_path / name)
+        assert_same(Transitions.load(tmp_path / name), log)
+    holes["next_obs"][3] = np.nan
+    assert faults_of(holes) == ["next_obs, row 3: component 0 is NaN, and the row ends no episode"]
+    holes["next_obs"][3] = [1.0, np.nan, 1.0]
+    assert faults_of(holes) == ["next_obs, row 3: component 1 is NaN"]
+
+
+def test_nothing_but_ends_can_be_learned_from_but_not_by_a_model() -> None:
+    """One decision an episode: its reward is all there is."""
+    rng = np.random.default_rng(0)
+    log = Transitions.from_arrays(
+        rng.normal(size=(20, 2)), rng.normal(size=(20, 1)), np.ones(20), None, np.ones(20)
+    )
+    assert len(log) == log.num_episodes == 20
+    assert make_card(log).without_next == 20
+    with pytest.raises(UserError, match="no row whose next observation is known"):
+        _ = log.with_next
 
 
 def test_next_obs_never_crosses_an_episode_end() -> None:
@@ -122,8 +158,10 @@ def test_next_obs_never_crosses_an_episode_end() -> None:
     obs = np.repeat([10.0, 20.0, 30.0], 6)[:, None] + np.tile(np.arange(6.0), 3)[:, None] / 10
     ends = np.tile([False] * 5 + [True], 3)
     log = Transitions.from_arrays(obs=obs, terminated=ends, min_transitions=1)
-    assert (np.floor(log.obs / 10) == np.floor(log.next_obs / 10)).all()
-    np.testing.assert_allclose(log.next_obs - log.obs, 0.1, atol=1e-5)
+    seen = log.with_next
+    assert len(seen) == 15
+    assert (np.floor(seen.obs / 10) == np.floor(seen.next_obs / 10)).all()
+    np.testing.assert_allclose(seen.next_obs - seen.obs, 0.1, atol=1e-5)
 
 
 def test_missing_time_outs_are_found_where_the_path_breaks() -> None:
@@ -177,9 +215,9 @@ def test_without_time_outs_and_successors_the_time_limit_cuts() -> None:
     terminated = np.zeros(23, bool)
     terminated[7] = True  # then 15 more rows: cut at 8 + 10 = row 17
     log = Transitions.from_arrays(obs=np.arange(23.0)[:, None], terminated=terminated, time_limit=10)
-    # Rows 7 (terminated), 17 (time-out) and 22 (the log ends) have no known successor.
-    assert log.episode_lengths.tolist() == [7, 9, 4]
-    assert log.metadata.dropped == 3
+    # Rows 7 (terminated, kept), 17 (time-out) and 22 (the log ends) have no known successor.
+    assert log.episode_lengths.tolist() == [8, 9, 4]
+    assert log.metadata.dropped == 2
     assert any("limit of 10 steps" in note for note in log.metadata.notes)
 
 
@@ -189,7 +227,8 @@ def test_a_time_limit_counts_anew_after_a_termination() -> None:
     fields = {"obs": np.zeros((30, 1)), "terminated": terminated}
     log = Transitions.from_arrays(**fields, time_limit=10)
     # Cuts at 13 and 23; then two rows up to 25, then four to the end.
-    assert log.metadata.dropped == 5
+    assert log.metadata.dropped == 3
+    assert log.episode_lengths.tolist() == [4, 9, 9, 2, 3]
 
 
 def test_episode_labels_end_episodes() -> None:

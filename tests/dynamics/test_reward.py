@@ -41,6 +41,24 @@ def test_terminations_are_learned() -> None:
     assert float((found == held.terminated).mean()) > 0.97
 
 
+def test_ends_whose_next_state_is_unknown_are_learned_with_their_rewards() -> None:
+    """The reward is -20 where the task ends, which here s alone decides."""
+    rng = np.random.default_rng(0)
+    obs, action = rng.normal(size=(3000, 1)), rng.uniform(-1, 1, (3000, 1))
+    ended = obs[:, 0] > 1.0
+    following = np.where(ended[:, None], np.nan, obs)
+    full = Transitions.from_arrays(obs, action, np.where(ended, -20.0, 1.0), following, ended, ~ended)
+    assert not full.next_known.all()
+    train, holdout = full.split(0.2)
+    reward, _ = fit_reward(train, holdout, CONFIG, key=jax.random.key(0))
+    ends, _ = fit_termination(train, holdout, CONFIG, key=jax.random.key(0))
+    nothing = jnp.full(1, jnp.nan)
+    for state, expected in ((-1.0, 1.0), (2.0, -20.0)):
+        s, a = jnp.array([state]), jnp.zeros(1)
+        assert float(reward(s, a, nothing)) == pytest.approx(expected, abs=0.5)
+        assert bool(ends(s, a, nothing)) == (expected < 0.0)
+
+
 def test_a_log_without_rewards_has_no_reward_model() -> None:
     bare = Transitions.from_arrays(log().obs, next_obs=log().next_obs, truncated=log().truncated)
     with pytest.raises(UserError, match="has no rewards"):

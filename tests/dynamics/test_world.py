@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mcetm import Task, Transitions, World, WorldSettings
+from mcetm import Task, Transitions, UserError, World, WorldSettings
 from mcetm.dynamics import CalibrationSettings, HeadSettings, LearnedTermination, PairSettings, View
 from mcetm.dynamics.reward import TerminationRule
 from tests.dynamics.test_model import TOY
@@ -42,11 +42,12 @@ def around(task: Task | None, termination: Literal["auto", "learned", "none"], *
     ("task", "termination", "ends", "expected"),
     [
         (HALFWAY, "auto", True, TerminationRule),
-        (ENDLESS, "auto", True, None),
+        (ENDLESS, "auto", True, LearnedTermination),
+        (ENDLESS, "auto", False, None),
         (None, "auto", True, LearnedTermination),
         (None, "auto", False, None),
         (HALFWAY, "learned", True, LearnedTermination),
-        (HALFWAY, "none", True, None),
+        (HALFWAY, "none", False, None),
     ],
 )
 def test_a_tasks_rule_ends_it_or_what_was_learned_or_nothing(
@@ -61,6 +62,18 @@ def test_a_tasks_rule_ends_it_or_what_was_learned_or_nothing(
         assert found == [False, True]
     assert world.trust is not None
     assert world.trust.next_state is None, "this model has no energies"
+
+
+def test_a_log_with_terminations_always_has_a_rule_or_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    around(ENDLESS, "auto")
+    said = capsys.readouterr().out
+    assert "The task 'endless' has no rule for its end (termination=), and the log has" in said
+    with pytest.raises(UserError, match=r"The log has \d+ terminations, and with world.termination=none"):
+        around(HALFWAY, "none")
+    train, holdout = log(ends=False), log(ends=True)
+    config = WorldSettings(reward=HEAD, calibration=CalibrationSettings(quantile=0.9), pairs=None)
+    with pytest.raises(UserError, match=r"All \d+ terminations of the log are in held-out episodes"):
+        World.of(TOY, train, holdout=holdout, config=config)
 
 
 def test_an_imagined_step_is_one_of_its_candidates() -> None:

@@ -20,6 +20,7 @@ PUBLIC = (
     "mcetm.documents",
     "mcetm.dynamics",
     "mcetm.envs",
+    "mcetm.estimates",
     "mcetm.evaluation",
     "mcetm.files",
     "mcetm.nn",

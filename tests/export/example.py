@@ -64,6 +64,8 @@ def pair_score(
         bound=5.0,
         far=far,
         limit=jnp.asarray(6.0),
+        ladder=jnp.linspace(-2.0, 9.0, 12),
+        unseen=jnp.asarray(999.0),
         reach=jnp.asarray(5.0),
         extent=jnp.asarray(20.0),
     )

@@ -25,7 +25,7 @@ MODULES = {
     "raise OSError(28, 'No space left on device')": "OSError: .*No space left",
     "raise BrokenPipeError": "BrokenPipeError",
     "import mcetm; mcetm.Task('x', 'y', 0, (), (), 1)": "UserError: Task 'x' needs at least one observation",
-    "": "Unknown task 'jump'",
+    "": "Unknown task 'own_tasks:jump': the module 'own_tasks' has no environment and registers no task 'jump'",
 }
 
 

@@ -61,7 +61,7 @@ def small_log() -> Transitions:
     obs = rng.normal(size=(401, 2)).cumsum(axis=0)
     ends = np.arange(400) % 50 == 49
     action, reward = rng.uniform(-1, 1, (400, 1)), rng.normal(size=400)
-    return Transitions.from_arrays(obs[:-1], action, reward, obs[1:], ends, np.zeros(400, bool))
+    return Transitions.from_arrays(obs[:-1], action, reward, obs[1:], np.zeros(400, bool), ends)
 
 
 @pytest.fixture

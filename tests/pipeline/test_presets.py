@@ -144,8 +144,9 @@ def test_what_is_trained_where_nothing_is_asked_for_is_the_same_in_a_command() -
     from mcetm.cli.train import Train
 
     config: TrainConfig = make_config()
+    assert Train().source is None
     assert (config.dataset, name_of(type(config.algorithm)), config.preset) == (
-        Train.dataset,
+        "pendulum-mixed",
         Train.algo,
         Train.preset,
     )

@@ -230,13 +230,37 @@ def test_a_log_without_a_task_trains_and_says_what_is_missing(
     assert main(["train", "--dataset", str(log), "--algo", "mopo", "--out", str(out)]) == 0
     said = capsys.readouterr().out
     assert "Returns were not measured" in said
-    assert "not measured" in (out / "report.html").read_text()
+    assert "worth knowing: only 400 transitions" in said
+    assert "┃" not in said, "there is no table of nothing"
+    report = (out / "report.html").read_text()
+    assert "returns were not measured" in report
+    assert "<li>only 400 transitions" in report
     assert (out / "models" / "termination").is_dir(), "ends are learned where there is no rule"
     assert not (out / "models" / "energy").exists(), "MOPO needs no energy"
     action = mcetm.load_policy(out)(np.zeros(2))
     assert action.shape == (1,)
     assert main(["evaluate", str(out)]) == 2
     assert "name one with --task" in capsys.readouterr().err
+    found = mcetm.load_run(out)
+    (policy,) = found.policies
+    assert policy.trust(found.log.obs[:50]).trusted.mean() > 0.5
+    assert not policy.trust(np.full(2, 1e4)).trusted, "its world says where to trust it"
+    with pytest.raises(UserError, match="observation is not finite"):
+        policy.trust(np.full(2, np.nan))
+
+
+def test_without_an_environment_only_what_was_asked_for_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun = []
+    monkeypatch.setattr("mcetm.pipeline.train.train_run", lambda config, *more: begun.append(config) or 1 / 0)
+    log = str(write_log(tmp_path / "log.npz", task=None))
+    for more in ([], ["--task", "pendulum"], ["--set", "baselines.0.algorithm.steps=5"]):
+        path = log if not more or more[0] == "--set" else str(write_log(tmp_path / "with.npz"))
+        with pytest.raises(ZeroDivisionError):
+            main(["train", path, *more, "--out", str(tmp_path / "run")])
+    assert [len(config.baselines) for config in begun] == [0, 3, 3]
+    assert "only MC-ETM is trained: others are compared by their returns" in capsys.readouterr().out
 
 
 def test_bad_requests_are_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -301,7 +325,7 @@ def test_a_run_is_resumed_with_its_own_settings_or_not_at_all(
         (["--algo", "mopo"], "--algo cannot go with --resume"),
         (["--set", "algorithm.width=9"], "--set cannot go with --resume"),
         (["--preset", "fast"], "--preset cannot go with --resume"),
-        (["--dataset", "other.npz"], "--dataset cannot go with --resume"),
+        (["--dataset", "other.npz"], "There is no file other.npz."),
         (["--out", "elsewhere"], "--out cannot go with --resume"),
     ):
         assert main(["train", "--resume", run, *options]) == 2
@@ -331,6 +355,7 @@ def test_an_earlier_runs_models_are_read_from_there_and_missing_ones_trained_her
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = Transitions.load(write_log(tmp_path / "a.npz", task=None))
+    log = replace(log, terminated=log.truncated, truncated=log.terminated)  # nothing ends by itself
     made = lambda k: Gaussian(GaussianEnsemble(width=4, depth=1), Statistics.of(log), key=k)  # noqa: E731
     regressor = GaussianModel(eqx.filter_vmap(made)(jax.random.split(jax.random.key(0), 1)), jnp.array([0]))
     here, there = tmp_path / "B" / "models", tmp_path / "A" / "models"

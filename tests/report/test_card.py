@@ -33,7 +33,7 @@ def test_a_log_without_actions_and_rewards_has_a_card() -> None:
     text = shown(Transitions.from_arrays(fields["obs"]))
     assert "action       none" in text
     assert "return" not in text
-    assert "1 dropped: next observation unknown" in text
+    assert "(1 dropped)" in text
 
 
 def test_substitutes_say_that_they_are_substitutes(log: Transitions) -> None:

@@ -15,13 +15,14 @@ from mcetm.agents.mcetm import MCETM
 from mcetm.agents.mobile import MOBILE
 from mcetm.agents.mopo import MOPO
 from mcetm.agents.morel import MOReL
-from mcetm.agents.policy import Policy, Trust, load_policy
+from mcetm.agents.policy import Policy, load_policy
 from mcetm.agents.rambo import RAMBO
 from mcetm.agents.rollout import RolloutSettings
 from mcetm.agents.sac import SAC, SACLearner
 from mcetm.agents.targets import bellman_target, candidate_values, spread_penalty
 from mcetm.agents.td3 import TD3
 from mcetm.agents.td3bc import TD3BC
+from mcetm.agents.trust import Trust
 
 ALGORITHMS: tuple[type[Algorithm], ...] = (
     MCETM, MOBILE, MOPO, MOReL, EMPO, RAMBO, COMBO, CQL, EDAC, TD3BC, IQL, BC,

@@ -111,7 +111,7 @@ def learn(
     key = jax.random.fold_in(jax.random.fold_in(agent.key, 2), agent.learner.done.astype(jnp.int32))
     real_key, draw_key, prepare_key, value_key, target_key, update_key = jax.random.split(key, 6)
     recorded = batch.draw(real, key=real_key)
-    parts = [(recorded.obs, recorded.action, recorded.next_obs)]
+    parts = [(recorded.obs, recorded.action, recorded.next_or_same)]
     imagined = None
     if agent.buffer is not None and size > real:
         imagined = agent.buffer.draw(size - real, key=draw_key)

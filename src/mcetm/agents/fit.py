@@ -240,7 +240,7 @@ def fit_agent(
             validate=None if task is None else _returns(task, evaluation, stage.steps, len(seeds), pool),
             saving=None if folder is None else Saving(folder, setting, partial=_WITHOUT_EXPERIENCE),
             label=label,
-            watch=("q", "target", "return"),
+            watch=("return", "q", "target"),
             callbacks=callbacks,
         )
     learner, model = result.state.learner, result.state.model
@@ -273,8 +273,9 @@ def _check(algorithm: Algorithm, world: World | None) -> None:
 
 
 def _check_memory(gigabytes: float, algorithm: ModelBased, label: str) -> None:
-    """Say what the imagined experience takes, and refuse more than is allowed."""
-    print(f"{label}: imagined experience takes {gigabytes:.2f} GB", file=sys.stderr)
+    """Say what the imagined experience takes if that is much, and refuse more than is allowed."""
+    if gigabytes > 1.0:
+        print(f"{label}: imagined experience takes {gigabytes:.1f} GB", file=sys.stderr)
     if gigabytes > algorithm.rollout.memory:
         raise UserError(
             f"The imagined experience would take {gigabytes:.1f} GB, and {algorithm.rollout.memory:g} GB are "

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,8 @@ import numpy as np
 from pydantic import ConfigDict, Field, model_validator
 from safetensors.numpy import load, save
 
+from mcetm.agents.trust import Trust
+from mcetm.console import say
 from mcetm.data.names import are_names
 from mcetm.documents import Checksum, Count, FileError, Finite, Record, Text, checked, parse, read_bytes
 from mcetm.dynamics.plain_pairs import PlainPairsAbout, PlainPairScore
@@ -76,12 +79,12 @@ class _About(Record):
             if numbers is not None and len(numbers) != self.obs_dim:
                 raise ValueError(f"has {len(numbers)} '{name}' for {self.obs_dim} numbers")
         widths = {"obs_names": self.obs_dim, "action_names": len(self.action_low)}
-        for name, width in widths.items():
-            names = getattr(self, name)
+        for named, width in widths.items():
+            names = getattr(self, named)
             if not are_names(names):
-                raise ValueError(f"has '{name}' that are not names of columns, each once")
+                raise ValueError(f"has '{named}' that are not names of columns, each once")
             if names is not None and len(names) != width:
-                raise ValueError(f"has {len(names)} '{name}' for {width} numbers")
+                raise ValueError(f"has {len(names)} '{named}' for {width} numbers")
         return self
 
 
@@ -113,6 +116,8 @@ class Policy:
     """What is known of it: task, algorithm, seed, updates."""
     world: Any = None
     """The world that it was trained in, where that is at hand."""
+    find_world: Callable[[], Any] | None = field(default=None, repr=False)
+    """Reads the world when it is first asked for; of a policy that belongs to a run."""
     loaded: PlainPairScore | None = field(default=None, repr=False)
     """The score of pairs that was saved with it."""
 
@@ -124,9 +129,16 @@ class Policy:
             return self.loaded
         return PlainPairScore.of(trust.pairs)
 
-    def __call__(self, obs: Any, *, rng: np.random.Generator | None = None) -> np.ndarray:
-        """Actions for one observation or for each row; with `rng` sampled, else the mode."""
-        rows = np.asarray(obs, np.float32)
+    def __call__(
+        self, obs: Any, *, rng: np.random.Generator | None = None, fallback: Any = None
+    ) -> np.ndarray:
+        """Actions for one observation or for each row; with `rng` sampled, else the mode.
+
+        `fallback` acts where the policy is not trusted: an action, or what makes actions of observations.
+        """
+        if fallback is not None:
+            return self._with_fallback(_rows(obs, self.network.obs_dim), fallback, rng)
+        rows = _rows(obs, self.network.obs_dim)
         if rows.shape[-1:] != (self.network.obs_dim,) or rows.ndim > 2:
             raise UserError(
                 f"The policy takes observations of width {self.network.obs_dim}, not {rows.shape}."
@@ -139,17 +151,55 @@ class Policy:
         _require_finite("its action", action)
         return action if rows.ndim == 2 else action[0]
 
+    def _with_fallback(self, obs: np.ndarray, fallback: Any, rng: np.random.Generator | None) -> np.ndarray:
+        action = np.atleast_2d(self(obs, rng=rng))
+        pairs, rows = self.pairs, np.atleast_2d(obs)
+        trusted = np.atleast_1d(
+            self.trust(obs).trusted if pairs is None else pairs(rows, action) <= pairs.limit
+        )
+        if not trusted.all():
+            other = fallback(rows[~trusted]) if callable(fallback) else fallback
+            other = np.asarray(other, np.float32)
+            if other.shape not in (action[~trusted].shape, action.shape[1:]):
+                raise UserError(
+                    f"The fallback gives actions of the shape {other.shape}, and the policy's are "
+                    f"{action[~trusted].shape}."
+                )
+            _require_finite("the fallback's action", np.atleast_2d(other))
+            action = action.copy()
+            action[~trusted] = other
+        return action if obs.ndim == 2 else action[0]
+
     def trust(self, obs: Any) -> Trust:
         """Whether the model knows what the policy does here; for one observation or for each row."""
+        action = self(obs)  # an observation that cannot be is refused first
         if self.pairs is not None:
-            return Trust(self.pairs(np.asarray(obs, np.float32), self(obs)), self.pairs.limit)
-        if self.world is None or self.world.trust is None:
+            return self._trust(self.pairs, _rows(obs, self.network.obs_dim), action)
+        world = self.find_world() if self.world is None and self.find_world is not None else self.world
+        if world is None or world.trust is None:
             raise UserError(
-                "This policy has no world beside it and no score of pairs in its files, so "
-                "nothing is known of where to trust it."
+                "This policy has no world beside it and no score of pairs in its files, so nothing is known "
+                "of where to trust it; those of algorithms that learn in a world have both."
             )
-        score = np.asarray(self.world.pair_score(obs, self(obs)))
-        return Trust(score, float(self.world.trust.pair_limit))
+        score = np.asarray(world.pair_score(np.asarray(obs, np.float32), action))
+        return Trust(score, float(world.trust.pair_limit))
+
+    def _trust(self, pairs: PlainPairScore, obs: np.ndarray, action: np.ndarray) -> Trust:
+        score = pairs(obs, action)
+        shape = (*score.shape, obs.shape[-1] + action.shape[-1])
+        rows = np.atleast_2d(obs), np.atleast_2d(action)
+        return Trust(
+            score, pairs.limit, pairs.one_in(score), self.names, lambda: pairs.columns(*rows).reshape(shape)
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the numbers of an observation and of an action are called."""
+        widths = {"obs": self.network.obs_dim, "action": self.network.action_dim}
+        found: list[str] = []
+        for part, width in widths.items():
+            found += self.about.get(f"{part}_names") or [f"{part}_{i}" for i in range(width)]
+        return tuple(found)
 
     def save(self, folder: str | Path) -> None:
         """Write `policy.safetensors` and `policy.json`, each whole or not at all; `load_policy` reads them.
@@ -186,27 +236,6 @@ class Policy:
         return export_policy(self.network.plain, self.pairs, self.about, path)
 
 
-@dataclass(frozen=True)
-class Trust:
-    """How unlike the log a policy's pairs of observation and action are, and how unlike is too much."""
-
-    score: np.ndarray
-    limit: float
-    """The quantile of held-out data that the trust region was calibrated to."""
-
-    @property
-    def trusted(self) -> np.ndarray:
-        """Whether each is within the limit."""
-        return np.asarray(self.score <= self.limit)
-
-    def __str__(self) -> str:
-        rows = ", ".join(
-            f"{s:.3g}{'' if good else ' (outside)'}"
-            for s, good in zip(np.ravel(self.score), np.ravel(self.trusted), strict=True)
-        )
-        return f"score {rows}; trusted up to {self.limit:.3g}"
-
-
 def numpy_policy(actor: Actor, *, deterministic: bool = True) -> TanhGaussianPolicy:
     """The actor as a NumPy network; the scaling of observations becomes part of its first layer."""
     network = as_mlp(actor.network)
@@ -232,14 +261,37 @@ def numpy_policy(actor: Actor, *, deterministic: bool = True) -> TanhGaussianPol
     return policy.within(tuple((centre - half).tolist()), tuple((centre + half).tolist()))
 
 
-def load_policy(path: str | Path) -> Policy:
-    """Read a policy's folder, or a run's (its first seed)."""
+def load_policy(path: str | Path, *, seed: int | None = None) -> Policy:
+    """Read a policy's folder, or a run's.
+
+    **Arguments:**
+
+    - `path`: the folder of a run, or of one policy.
+    - `seed`: which of a run's policies. Without it the first is taken; a line says so if there are others.
+
+    **Returns:** the policy, without the world it was trained in; `mcetm.load_run` has that too.
+    """
     folder = Path(path)
-    places = [folder, folder / "policy", *seed_folders(folder)]
+    seeds = {int(place.name.removeprefix("seed-")): place for place in seed_folders(folder)}
+    if seed is not None and seeds:
+        if seed not in seeds:
+            raise UserError(f"{path} has no policy of seed {seed}, but of {', '.join(map(str, seeds))}.")
+        places = [seeds[seed]]
+    else:
+        places = [folder, folder / "policy", *seeds.values()]
     found = next((place for place in places if (place / "policy.json").is_file()), None)
     if found is None:
         raise UserError(f"{path} holds no policy: there is no policy.json in it or in its folder policy/.")
     about = read_about(found)
+    if seed is not None and not seeds and about.get("seed") != seed:
+        raise UserError(f"{path} is the policy of seed {about.get('seed')}, not of {seed}.")
+    if seed is None and found in seeds.values() and len(seeds) > 1:
+        taken = next(number for number, place in seeds.items() if place == found)
+        say(
+            f"{path} has policies of the seeds {', '.join(map(str, seeds))}; this is that of seed {taken} "
+            "(choose with seed=).",
+            file=sys.stderr,
+        )
     network, pairs = _weights(found / "policy.safetensors", about)
     return Policy(network, about, loaded=pairs)
 
@@ -306,6 +358,16 @@ def _checksum(about: Mapping[str, Any], weights: bytes) -> str:
     digest = hashlib.sha256(json.dumps(said, sort_keys=True, default=lambda array: array.tolist()).encode())
     digest.update(weights)
     return digest.hexdigest()
+
+
+def _rows(obs: Any, width: int) -> np.ndarray:
+    try:
+        with np.errstate(over="ignore"):  # what is too large is infinite, and refused as that
+            return np.asarray(obs, np.float32)
+    except (TypeError, ValueError):
+        raise UserError(
+            f"The policy takes {width} numbers for each observation, and this {type(obs).__name__} has not."
+        ) from None
 
 
 def _require_finite(what: str, rows: np.ndarray) -> None:

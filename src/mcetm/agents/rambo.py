@@ -146,7 +146,10 @@ class Adversarial:
 
         def on_log(member: Gaussian) -> Array:
             found = lambda row: member.loss(row, beta=self.beta, bound_weight=self.bound_weight)[0]  # noqa: E731
-            return jax.vmap(found)(rows).mean()
+            known = rows.next_known
+            standing = replace(rows, next_obs=rows.next_or_same)
+            losses = jnp.where(known, jax.vmap(found)(standing), 0.0)
+            return losses.sum() / jnp.maximum(known.sum(dtype=losses.dtype), 1.0)
 
         fit = eqx.filter_vmap(on_log)(ensemble.members).sum()
         return self.weight * against + fit, fit

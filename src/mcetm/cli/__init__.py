@@ -11,10 +11,12 @@ from typing import NoReturn, Protocol, runtime_checkable
 
 from mcetm.cli.compare import Compare
 from mcetm.cli.data import Data
+from mcetm.cli.estimate import Estimate, Select
 from mcetm.cli.export import Export
 from mcetm.cli.settings import ListSettings
 from mcetm.cli.signals import INTERRUPTED, interruptible
 from mcetm.cli.train import Evaluate, Train
+from mcetm.cli.trust import TrustOf
 from mcetm.console import say
 from mcetm.errors import UserError
 from mcetm.files import NO_SPACE, REFUSALS
@@ -40,7 +42,10 @@ _COMMANDS: dict[str, type[Command]] = {
     "data": Data,
     "train": Train,
     "evaluate": Evaluate,
+    "estimate": Estimate,
+    "select": Select,
     "compare": Compare,
+    "trust": TrustOf,
     "export": Export,
     "settings": ListSettings,
 }

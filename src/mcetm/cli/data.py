@@ -1,13 +1,14 @@
-"""`mcetm data`: look at, collect, convert and find datasets."""
+"""`mcetm data`: look at, describe, collect, convert and find datasets."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg, subcommand
 
+from mcetm.cli.columns import ColumnOptions
 from mcetm.console import say
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Inspect:
     json: Flag = False
     """Print the card as JSON."""
 
+    columns: ColumnOptions = field(default_factory=ColumnOptions)
+
     def run(self) -> int:
         """Read, look, print."""
         from mcetm.data import DataError, make_card
@@ -57,6 +60,7 @@ class Inspect:
                 task=self.task,
                 min_transitions=self.min_transitions,
                 time_limit=self.time_limit,
+                columns=self.columns.settings(self.source),
             )
         except UserError as error:
             if not self.json:
@@ -80,7 +84,7 @@ class Collect:
     """Collect a dataset in a simulator and write it in D4RL's HDF5 layout."""
 
     task: Annotated[str, arg(metavar="NAME")]
-    """An environment such as hopper, or a named dataset with a recipe of its own such as hopper-medium."""
+    """A task, a Gymnasium id, MODULE:CLASS, or a named dataset with a recipe of its own: hopper-medium."""
 
     out: Annotated[Path, arg(metavar="FILE")]
     """File to write (.hdf5 or .npz)."""
@@ -113,6 +117,7 @@ class Collect:
         """Collect, write, say what was written."""
         from mcetm.data.files import write_file
         from mcetm.errors import UserError
+        from mcetm.numbers import number
         from mcetm.tasks.own import remember
 
         _check_out(self.out, replace=self.force)
@@ -121,10 +126,10 @@ class Collect:
         remember(self.task)
         transitions = self._collect()
         write_file(transitions, self.out, compress=self.compress)
-        mean = transitions.episode_returns.mean()
+        mean = number(float(transitions.episode_returns.mean()))
         say(
             f"wrote {self.out}: {len(transitions):,} transitions in {transitions.num_episodes:,} episodes, "
-            f"mean return {mean:,.1f}"
+            f"mean return {mean}"
         )
         return 0
 
@@ -132,7 +137,7 @@ class Collect:
         from mcetm.envs import collect, collect_recipe
         from mcetm.errors import UserError
         from mcetm.tasks import RECIPES, task_names
-        from mcetm.tasks.registry import suggestion
+        from mcetm.tasks.registry import is_at_hand, suggestion
 
         if self.task in RECIPES:
             if self.policy or self.mix or self.deterministic:
@@ -142,7 +147,7 @@ class Collect:
                 )
             recipe = RECIPES[self.task]
             return collect_recipe(recipe, steps=self.steps, seed=self.seed, processes=self.processes)
-        if ":" not in self.task and self.task not in task_names():
+        if ":" not in self.task and not is_at_hand(self.task):
             raise UserError(f"Unknown task '{self.task}'{suggestion(self.task, [*task_names(), *RECIPES])}")
         if self.steps is None:
             raise UserError(f"Say how many transitions to collect from '{self.task}' with --steps N.")
@@ -179,6 +184,8 @@ class Convert:
     force: Flag = False
     """Replace an existing file."""
 
+    columns: ColumnOptions = field(default_factory=ColumnOptions)
+
     def run(self) -> int:
         """Read and write."""
         from mcetm.data.files import write_file
@@ -188,10 +195,35 @@ class Convert:
         _check_out(self.out, replace=self.force)
         remember(self.task)
         transitions = load_dataset(
-            self.source, folder=self.folder, infos=True, task=self.task, time_limit=self.time_limit
+            self.source,
+            folder=self.folder,
+            infos=True,
+            task=self.task,
+            time_limit=self.time_limit,
+            columns=self.columns.settings(self.source),
         )
         write_file(transitions, self.out)
         say(f"wrote {self.out}: {len(transitions):,} transitions, checksum {transitions.checksum[:16]}")
+        return 0
+
+
+@dataclass(frozen=True)
+class Describe:
+    """Propose what the columns of a table are, in a file beside it that every command then reads."""
+
+    table: Positional[Annotated[Path, arg(metavar="TABLE")]]
+    """A CSV or Parquet file; plant.csv is described in plant.mcetm.toml."""
+
+    force: Flag = False
+    """Replace an earlier description."""
+
+    def run(self) -> int:
+        """Look, write, show."""
+        from mcetm.data.describe import write_description
+
+        place, found = write_description(self.table, replace=self.force)
+        say(found.toml(self.table.name).rstrip())
+        say(f"\nwrote {place}; read it, and then: mcetm data inspect {self.table}")
         return 0
 
 
@@ -212,12 +244,13 @@ class ListNames:
 
 @dataclass(frozen=True)
 class Data:
-    """Look at, collect, convert and find datasets."""
+    """Look at, describe, collect, convert and find datasets."""
 
     command: (
         Annotated[Inspect, subcommand("inspect")]
         | Annotated[Collect, subcommand("collect")]
         | Annotated[Convert, subcommand("convert")]
+        | Annotated[Describe, subcommand("describe")]
         | Annotated[ListNames, subcommand("list")]
     )
 

@@ -13,7 +13,7 @@ class ListSettings:
     """List the settings of an algorithm, a model or a part of a run, as `--set` names them."""
 
     name: Positional[Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]] = None
-    """An algorithm or a model, or `run`, `world`, `evaluation`; without one, all names."""
+    """An algorithm or a model, or `run`, `world`, `evaluation`, `estimates`; without one, all names."""
 
     preset: Annotated[str, arg(metavar="NAME")] = "quick"
     """The preset whose values are shown."""
@@ -31,6 +31,7 @@ class ListSettings:
             print("algorithms:", ", ".join(algorithm_names()))
             print("models:", ", ".join(model_names()))
             print("parts of a run: run, world, evaluation")
+            print("of mcetm estimate: estimates")
             return 0
         table = Table(
             "setting", "value", "can be", "what it is", title=f"{self.name} in the preset {self.preset}"
@@ -42,6 +43,7 @@ class ListSettings:
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
         from mcetm.errors import UserError
+        from mcetm.estimates import EstimateSettings
         from mcetm.pipeline.config import model_names
         from mcetm.pipeline.presets import algorithm_names, make_config
         from mcetm.settings import rows_of
@@ -52,6 +54,7 @@ class ListSettings:
         parts: dict[str, tuple[str, Any]] = {
             "world": ("world", usual.world),
             "evaluation": ("evaluation", usual.evaluation),
+            "estimates": ("", EstimateSettings()),
         }
         if name in algorithm_names():
             return rows_of(make_config(self.preset, algo=name).algorithm, "algorithm")

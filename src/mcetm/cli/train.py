@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import shlex
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, arg
 
+from mcetm.cli.columns import ColumnOptions
 from mcetm.console import say
 
 if TYPE_CHECKING:
+    from mcetm.data import Transitions
+    from mcetm.data.columns import Columns
     from mcetm.pipeline.config import TrainConfig
 
 Name = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
@@ -19,15 +23,23 @@ Folder = Annotated[Path | None, arg(metavar="DIR", help_behavior_hint="")]
 Flag = Annotated[bool, arg(help_behavior_hint="")]
 
 
+_BESIDE_RESUME = ("resume", "source", "dataset", "task", "model", "steps", "log")
+"""What may be said again: where the log is now, what may be imported, and the number that holds anyway."""
+
+
 @dataclass(frozen=True)
 class Train:
     """Train a policy from a dataset: models of the world, calibration, policy, evaluation."""
 
-    dataset: Annotated[str, arg(metavar="SOURCE")] = "pendulum-mixed"
-    """A file, a name from `mcetm data list`, or a Minari id."""
+    source: Positional[Annotated[str | None, arg(metavar="SOURCE", help_behavior_hint="")]] = None
+    """A file, a name from `mcetm data list`, or a Minari id; pendulum-mixed by default."""
+
+    dataset: Annotated[str | None, arg(metavar="SOURCE", help_behavior_hint="")] = None
+    """The same as an option."""
 
     task: Name = None
-    """Task the data belong to, where the source does not say; without one returns are not measured."""
+    """Where returns are measured, if the source does not say: a task, a Gymnasium id, MODULE:CLASS or
+    MODULE:ID; without one they are not."""
 
     algo: Annotated[str, arg(metavar="NAME")] = "mcetm"
     """The algorithm: mcetm, mobile, mopo, morel, empo, rambo, combo, cql, edac, td3bc, iql, bc, …"""
@@ -66,14 +78,20 @@ class Train:
     resume: Folder = None
     """Go on with this run; its own settings hold."""
 
+    columns: ColumnOptions = field(default_factory=ColumnOptions)
+
     def run(self) -> int:
         """Train, save, print."""
         from mcetm.compilation import keep_programs
         from mcetm.console import output
+        from mcetm.data.card import make_card
         from mcetm.errors import UserError
+        from mcetm.numbers import number
         from mcetm.pipeline.config import read_config
-        from mcetm.pipeline.train import read_log, results_of, train_run
+        from mcetm.pipeline.source import read_log, read_log_again
+        from mcetm.pipeline.train import results_of, train_run
         from mcetm.report.training import show_results
+        from mcetm.tasks.datasets import source_name
         from mcetm.tasks.own import remember
 
         keep_programs()
@@ -88,29 +106,59 @@ class Train:
                     "depends on that number; for another, begin a new run with its models: "
                     f"mcetm train --models {folder} --steps {self.steps} --out …"
                 )
+            log = read_log_again(config, folder, self._given())
         else:
             remember(self.model)
             config = self._config()
             remember(config.task)
-            source = self.dataset if "/" not in self.dataset else self.dataset.strip("/").replace("/", "-")
-            folder = self.out or Path("runs") / f"{Path(source).stem}-{self._name()}-{self.preset}"
-        log = read_log(config, file=folder / "config.json")  # bad data end here, before a folder is made
+            folder = self.out or Path("runs") / f"{self._called(config)}-{self._name()}-{self.preset}"
+            log = read_log(config, folder)  # bad data end here, before a folder is made
+        mean = number(float(log.episode_returns.mean()))
         say(
-            f"{config.dataset}: {len(log):,} transitions in {log.num_episodes:,} episodes, "
-            f"obs {log.obs_dim}, action {log.action_dim}, mean return {log.episode_returns.mean():,.1f}"
+            f"{source_name(config.dataset)}: {len(log):,} transitions in {log.num_episodes:,} episodes, "
+            f"obs {log.obs_dim}, action {log.action_dim}, mean return {mean}"
         )
+        say(_where_measured(log))
+        card = make_card(log)
+        for words in card.warnings:
+            say(f"worth knowing: {words}")
+        if self.resume is None and log.metadata.task is None and not self._asks_for_others():
+            config = _alone(config)
         try:
-            run = train_run(config, folder, log, loggers=self.log)
+            run = train_run(config, folder, log, card, loggers=self.log)
         except KeyboardInterrupt:
-            say(f"stopped; go on with: mcetm train --resume {folder}")
+            if (folder / "config.json").exists():
+                say(f"stopped; go on with: mcetm train --resume {shlex.quote(str(folder))}")
             raise
         show_results(
             results_of(run), output(), normalised=run.task is not None and run.task.scores is not None
         )
         if run.task is None:
-            print("Returns were not measured: the dataset has no task (name one with --task).")
-        say(f"report: {folder / 'report.html'}; the policy: mcetm.load_policy('{folder}')")
+            say(
+                "Returns were not measured, as no environment was named; for the policies as they are, "
+                f"mcetm evaluate {folder} --task NAME measures them."
+            )
+            say(f"What the policies would earn can be estimated: mcetm estimate {folder}")
+        say(f"report: {folder / 'report.html'}; in Python: mcetm.load_run('{folder}')")
         return 0
+
+    def _asks_for_others(self) -> bool:
+        """Whether other algorithms were asked for by name."""
+        return any(change.startswith("baselines") for change in self.set)
+
+    def _given(self) -> str | None:
+        """The log that was named."""
+        from mcetm.errors import UserError
+
+        if self.source is not None and self.dataset is not None:
+            raise UserError(f"Name one log: {self.source}, or --dataset {self.dataset}.")
+        return self.dataset if self.source is None else self.source
+
+    def _called(self, config: TrainConfig) -> str:
+        """The log's part of the folder's name."""
+        from mcetm.tasks.datasets import source_name
+
+        return source_name(config.dataset).strip("/").replace("/", "-").replace(":", "-")
 
     def _name(self) -> str:
         """The algorithm, and the model where it was chosen."""
@@ -123,8 +171,9 @@ class Train:
         from mcetm.errors import UserError
 
         for option in fields(self):
-            given = getattr(self, option.name) != option.default
-            if given and option.name not in ("resume", "task", "model", "steps", "log"):
+            fresh = option.default_factory() if callable(option.default_factory) else option.default
+            given = getattr(self, option.name) != fresh
+            if given and option.name not in _BESIDE_RESUME:
                 raise UserError(f"--{option.name} cannot go with --resume: the run's own settings hold.")
 
     def _config(self) -> TrainConfig:
@@ -134,14 +183,16 @@ class Train:
         from mcetm.pipeline.config import changed, with_steps
         from mcetm.pipeline.models import check_models, earlier_models
         from mcetm.pipeline.presets import make_config
+        from mcetm.pipeline.source import located
 
         for name in ("seeds", "steps"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"--{name} must be at least 1, not {value}.")
+        given = self._given()
         config = make_config(
             self.preset,
-            dataset=self.dataset,
+            dataset=None if given is None else located(given),
             algo=self.algo,
             model=self.model,
             seeds=self.seeds,
@@ -150,12 +201,53 @@ class Train:
         )
         if self.models is not None:
             config = replace(config, models_from=str(self.models.resolve()))
+        columns = None
+        if given is not None:
+            columns = self.columns.settings(given) or _described(given)
+        elif self.columns != ColumnOptions():
+            raise UserError("Options name columns, but no log is named; put the file first.")
+        if columns is not None:
+            config = replace(config, columns=columns)
         if self.steps is not None:
             config = with_steps(config, self.steps)
         config = changed(config, self.set)
         if config.models_from is not None:
             check_models(earlier_models(config), self.models or Path(config.models_from))
         return config
+
+
+def _described(source: str) -> Columns | None:
+    """What a file beside a dataset says of its columns."""
+    from mcetm.data.columns import file_beside
+    from mcetm.envs import described_columns
+
+    columns = described_columns(source)
+    if columns is not None:
+        say(f"columns are as {file_beside(Path(source))} says")
+    return columns
+
+
+def _alone(config: TrainConfig) -> TrainConfig:
+    """Without the other algorithms of the table: where nothing is measured, there is nothing to compare."""
+    from dataclasses import replace
+
+    if config.baselines:
+        say(f"only {config.label} is trained: others are compared by their returns, in an environment")
+    return replace(config, baselines=())
+
+
+def _where_measured(log: Transitions) -> str:
+    """Where returns are measured, or how to say where."""
+    from mcetm.tasks import get_task
+
+    if log.metadata.task is None:
+        return (
+            "environment: none, so returns are not measured; --task names one (a Gymnasium id, MODULE:CLASS)"
+        )
+    task = get_task(log.metadata.task)
+    steps = "" if task.time_limit is None else f", episodes of {task.time_limit:,} steps at most"
+    same = "" if task.name.startswith(task.env_id) else f" ({task.env_id})"
+    return f"environment: {task.name}{same}{steps}"
 
 
 @dataclass(frozen=True)
@@ -172,7 +264,7 @@ class Evaluate:
     """Seed of the environments."""
 
     task: Name = None
-    """The task, where the policy does not say."""
+    """The task, a Gymnasium id, MODULE:CLASS or MODULE:ID, where the policy does not say."""
 
     json: Flag = False
     """Print JSON."""
@@ -184,6 +276,8 @@ class Evaluate:
         from mcetm.agents.policy import load_policy, seed_folders
         from mcetm.errors import UserError
         from mcetm.evaluation.returns import check_episodes, evaluate_policy
+        from mcetm.numbers import with_spread
+        from mcetm.pipeline.results import read_module_file
         from mcetm.tasks import get_task
         from mcetm.tasks.own import remember, task_in_file
 
@@ -197,14 +291,16 @@ class Evaluate:
             if self.task is not None:
                 task = get_task(self.task)
             elif name is not None:
-                task = task_in_file(str(name), folder / "policy.json")
+                told = read_module_file(self.folder) or read_module_file(self.folder.parent.parent)
+                task = task_in_file(str(name), folder / "policy.json", module_file=told)
             else:
                 raise UserError(f"{folder} does not say its task; name one with --task.")
             result = evaluate_policy(task, policy.network, episodes=self.episodes, seed=self.seed)
             found[folder.name] = result.to_dict()
             if not self.json:
                 score = "" if result.score is None else f", score {result.score:.1f} ± {result.score_std:.1f}"
-                say(f"{folder.name}: return {result.mean:,.1f} ± {result.std:,.1f}{score}")
+                over = f" over {self.episodes} episodes" if self.episodes > 1 else ""
+                say(f"{folder.name}: return {with_spread(result.returns)}{over}{score}")
         if self.json:
             print(json.dumps(found, indent=1))
         return 0

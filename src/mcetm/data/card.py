@@ -15,6 +15,8 @@ from mcetm.tasks.registry import Task, get_task
 _SATURATED = 0.999
 """An action component this near to its bound, as a share of the half range, counts as saturated."""
 _FEW_TRANSITIONS = 1000
+_FEW_CHOICES = 10
+"""An action of so few different whole numbers may be a choice among them."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnRanges:
     """Ranges of a field's columns, and those that carry no information of their own."""
 
     minimum: tuple[float, ...]
@@ -54,7 +56,7 @@ class Columns:
     duplicates: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, rows: np.ndarray) -> Columns:
+    def of(cls, rows: np.ndarray) -> ColumnRanges:
         """Describe the columns of a field."""
         low, high = rows.min(axis=0), rows.max(axis=0)
         mean, std = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
@@ -119,14 +121,16 @@ class Card:
     """None for a log without rewards."""
     normalized_score: tuple[float, float] | None
     """Mean and spread of the episodes' returns on the task's scale."""
-    obs: Columns
-    action: Columns
+    obs: ColumnRanges
+    action: ColumnRanges
     saturated: float | None
     """Share of action components at a bound; None where the bounds are unknown."""
     bounds_known: bool
     reward: Summary | None
     terminations: int
     truncations: int
+    without_next: int
+    """Terminated rows that do not say what came after."""
     continuity: Continuity
     intrinsic: IntrinsicDimension | None
     rule_mismatches: int | None
@@ -165,18 +169,31 @@ def make_card(transitions: Transitions) -> Card:
         "lengths": Summary.of(transitions.episode_lengths),
         "returns": Summary.of(returns) if has_reward else None,
         "normalized_score": score,
-        "obs": Columns.of(transitions.obs),
-        "action": Columns.of(transitions.action),
+        "obs": ColumnRanges.of(transitions.obs),
+        "action": ColumnRanges.of(transitions.action),
         "saturated": _saturated_share(transitions),
         "bounds_known": metadata.action_low is not None,
         "reward": Summary.of(transitions.reward) if has_reward else None,
         "terminations": int(transitions.terminated.sum()),
         "truncations": int((transitions.truncated & ~transitions.terminated).sum()),
         "continuity": Continuity.of(transitions),
-        "intrinsic": intrinsic_dimension(transitions.next_obs),
+        "without_next": int((~transitions.next_known).sum()),
+        "intrinsic": intrinsic_dimension(transitions.next_obs[transitions.next_known]),
         "rule_mismatches": _rule_mismatches(transitions, task),
     }
-    return Card(**facts, warnings=_warnings(facts))
+    ruleless = task is not None and task.termination is None and facts["terminations"] > 0
+    warnings = _warnings({**facts, "choices": _choices(transitions), "ruleless": ruleless})
+    return Card(**facts, warnings=warnings)
+
+
+def _choices(transitions: Transitions) -> list[str]:
+    """Actions that take few whole numbers only, and more than one."""
+    found = []
+    for i, column in enumerate(transitions.action.T):
+        if (column == np.round(column)).all() and 1 < len(values := np.unique(column)) <= _FEW_CHOICES:
+            name = transitions.metadata.name_of("action", i) or str(i)
+            found.append(f"{name} ({', '.join(f'{value:g}' for value in values)})")
+    return found
 
 
 def _saturated_share(transitions: Transitions) -> float | None:
@@ -184,6 +201,8 @@ def _saturated_share(transitions: Transitions) -> float | None:
     if action.size == 0 or metadata.action_low is None or metadata.action_high is None:
         return None
     low, high = np.array(metadata.action_low, np.float32), np.array(metadata.action_high, np.float32)
+    bounded = np.isfinite(low) & np.isfinite(high)
+    low, high = np.where(bounded, low, 0.0), np.where(bounded, high, 0.0)
     half = np.where(high > low, (high - low) / 2, np.inf)
     return float(np.mean(np.abs(action - (low + high) / 2) >= _SATURATED * half))
 
@@ -191,7 +210,9 @@ def _saturated_share(transitions: Transitions) -> float | None:
 def _rule_mismatches(transitions: Transitions, task: Task | None) -> int | None:
     if task is None or task.termination is None:
         return None
-    return int(np.count_nonzero(task.termination(transitions.next_obs) != transitions.terminated))
+    known = transitions.next_known
+    ended = task.termination(transitions.next_obs[known])
+    return int(np.count_nonzero(ended != transitions.terminated[known]))
 
 
 def _warnings(facts: dict[str, Any]) -> tuple[str, ...]:
@@ -213,6 +234,15 @@ def _warnings(facts: dict[str, Any]) -> tuple[str, ...]:
         warnings.append(
             f"{facts['rule_mismatches']:,} rows disagree with the termination rule of task '{metadata.task}'"
         )
+    if facts["without_next"]:
+        warnings.append(_said_without_next(facts["without_next"]))
+    if metadata.dropped:
+        warnings.append(_said_dropped(metadata.dropped))
+    if facts["ruleless"]:
+        warnings.append(
+            f"the task '{metadata.task}' has no rule for its end (termination=), and the log has "
+            f"{facts['terminations']:,} terminations: a model-based algorithm learns a rule from them"
+        )
     if "reward" in metadata.absent:
         warnings.append("no rewards: dynamics can be learned, a policy cannot")
     if "action" in metadata.absent:
@@ -220,16 +250,33 @@ def _warnings(facts: dict[str, Any]) -> tuple[str, ...]:
     elif not facts["bounds_known"]:
         warnings.append("action bounds are unknown: the data's own range is taken")
     for field in ("obs", "action"):
-        columns: Columns = facts[field]
+        columns: ColumnRanges = facts[field]
         named = lambda i, field=field: metadata.name_of(field, int(i)) or str(i)  # noqa: E731
         if columns.constant:
             warnings.append(f"constant {field} columns: {_listed(map(named, columns.constant))}")
         if columns.duplicates:
             pairs = _listed([f"{named(j)} repeats {named(i)}" for i, j in columns.duplicates])
             warnings.append(f"duplicate {field} columns: {pairs}")
+    if facts["choices"]:
+        warnings.append(
+            f"actions that look like a choice of few: {_listed(facts['choices'])}; only continuous actions "
+            "are supported, so a policy will take values between"
+        )
     if facts["reward"] is not None and facts["reward"].minimum == facts["reward"].maximum:
         warnings.append(f"every reward is {facts['reward'].minimum:g}")
     return (*warnings, *metadata.notes)
+
+
+def _said_without_next(rows: int) -> str:
+    return (
+        f"{rows:,} terminated row{'s do' if rows > 1 else ' does'} not say what came after: rewards and ends "
+        "are kept, the transition model leaves these rows out"
+    )
+
+
+def _said_dropped(rows: int) -> str:
+    were = "rows at which the log was cut were" if rows > 1 else "row at which the log was cut was"
+    return f"{rows:,} {were} dropped, as nothing says what came after: rewards there are lost"
 
 
 def _listed(items: Any) -> str:

@@ -19,8 +19,8 @@ def from_episodes(
 ) -> Transitions:
     """Transitions from episodes of T steps.
 
-    Each has `obs` of T + 1 rows (the last one is where the episode arrived), or of T rows
-    together with `next_obs`; `action` and `reward` of T rows where there are any; and
+    Each has `obs` of T + 1 rows (the last one is where the episode arrived), or of T rows, alone
+    or together with `next_obs`; `action` and `reward` of T rows where there are any; and
     `terminated` as one truth value or T of them. An episode that does not terminate was
     truncated, whether it says so or not.
     """
@@ -55,10 +55,15 @@ def _steps_of(episode: Mapping[str, Any]) -> dict[str, np.ndarray]:
     if "obs" not in episode:
         raise ValueError("has no 'obs'")
     obs = np.asarray(episode["obs"])
-    length = len(obs) if "next_obs" in episode else len(obs) - 1
+    # As many observations as actions: nobody noted where the last of them led.
+    cut = "next_obs" not in episode and "action" in episode and np.shape(episode["action"])[:1] == (len(obs),)
+    length = len(obs) if cut or "next_obs" in episode else len(obs) - 1
     if length < 1:
         raise ValueError("has no complete step")
-    fields = {"obs": obs[:length], "next_obs": np.asarray(episode.get("next_obs", obs[1:]))}
+    following = np.asarray(episode.get("next_obs", obs[1:]))
+    if cut and obs.dtype.kind in "biuf":
+        following = np.concatenate([following, np.full_like(obs[:1], np.nan, np.float64)])
+    fields = {"obs": obs[:length], "next_obs": following}
     fields |= {name: np.asarray(episode[name]) for name in ("action", "reward") if name in episode}
     for name, array in fields.items():
         if array.ndim == 0:

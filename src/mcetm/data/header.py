@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from mcetm.console import one_line
@@ -13,7 +13,7 @@ from mcetm.data.names import are_names, is_name
 from mcetm.data.transitions import Metadata, Transitions
 from mcetm.data.validate import DataError, Fault, ReadOptions, build
 from mcetm.errors import UserError
-from mcetm.tasks.registry import task_names
+from mcetm.tasks.registry import get_task, is_at_hand
 
 _FORMAT = 1
 _CAN_BE_ABSENT = {"action", "reward"}
@@ -27,14 +27,18 @@ class Stored:
     metadata: Metadata
     checksum: str | None = None
     """Of the arrays as they were written; None in files of other makers."""
+    task_note: str = ""
+    """Why the file's own task is not used, if it names one."""
 
     def build(
         self, fields: Mapping[str, Any], *, infos: Mapping[str, Any], **options: Unpack[ReadOptions]
     ) -> Transitions:
         """Transitions from the file's arrays, which must be those that were written."""
         present = {name: array for name, array in fields.items() if name not in self.metadata.absent}
-        ours = self.checksum is not None
-        transitions = build(present, self.metadata, infos=infos, ends_are_marked=ours, **options)
+        ours, metadata = self.checksum is not None, self.metadata
+        if self.task_note and metadata.task is None and not options.get("task"):
+            metadata = replace(metadata, notes=(*metadata.notes, self.task_note))
+        transitions = build(present, metadata, infos=infos, ends_are_marked=ours, **options)
         if ours and transitions.checksum != self.checksum:
             raise UserError(
                 f"{self.metadata.source} was changed or damaged after it was written: its data differ from "
@@ -92,10 +96,8 @@ def decode(text: Any, source: str) -> Stored:
         None if header[key] is None else tuple(header[key]) for key in ("obs_names", "action_names")
     )
     task, notes = header["task"], tuple(one_line(note, _LONGEST_NOTE) for note in header["notes"])
-    if task is not None and task not in task_names():
-        name = one_line(task)
-        notes = (*notes, f"the file's task '{name}' is not registered here; --task MODULE:{name} imports it")
-        task = None
+    why = "" if task is None else why_not(task)
+    task = None if why else task
     metadata = Metadata(
         source=source,
         task=task,
@@ -109,7 +111,20 @@ def decode(text: Any, source: str) -> Stored:
         notes=notes,
         provenance=header["provenance"],
     )
-    return Stored(metadata, header["checksum"])
+    return Stored(metadata, header["checksum"], why)
+
+
+def why_not(task: str) -> str:
+    """Why the task that a file names cannot be used, or nothing where it can; no module is imported."""
+    name = one_line(task)
+    if not is_at_hand(task):
+        way = name if ":" in name else f"MODULE:{name}"
+        return f"the file's task '{name}' is not registered here; --task {way} imports it"
+    try:
+        get_task(task)
+    except UserError as error:
+        return one_line(f"the file's task '{name}' cannot be used: {error}", _LONGEST_NOTE)
+    return ""
 
 
 def _is_count(value: Any) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mcetm.data.faults import DataError, Fault
 from mcetm.data.transitions import FIELDS, Metadata, Transitions
 
 _ROUNDING = 1e-5
@@ -21,7 +22,11 @@ def complete(
     *,
     ends_are_marked: bool = False,
 ) -> Transitions:
-    """Transitions from checked arrays: fill in what can be inferred, drop rows whose successor is unknown."""
+    """Transitions from checked arrays: fill in what can be inferred, drop what nothing can be learned from.
+
+    That is a row at which the log was cut and whose next observation is unknown. Where the task ended there,
+    nothing follows that a value could depend on: the row stays, with not-a-number as its next observation.
+    """
     rows = len(arrays["obs"])
     notes = list(metadata.notes)
     absent = set(metadata.absent)
@@ -44,27 +49,29 @@ def complete(
     if not ends[-1]:
         truncated[-1] = ends[-1] = True
 
-    keep = None
-    if "next_obs" not in arrays:
+    if "next_obs" in arrays:
+        unknown = np.asarray(np.isnan(arrays["next_obs"]).all(axis=1))
+        if (inside := np.flatnonzero(unknown & ~ends)).size:
+            message = "component 0 is NaN, and the row ends no episode"
+            raise DataError(metadata.source, [Fault("next_obs", message, int(inside[0]))])
+    else:
         # Row t's successor is row t + 1, unless t ends an episode: what lies there is a reset.
         arrays["next_obs"] = np.concatenate([arrays["obs"][1:], arrays["obs"][-1:]])
-        keep = ~ends
-        lost = int(np.count_nonzero(terminated))
-        notes.append(
-            "the log has no next observations: they are the following row's, and the last row of each "
-            f"episode was dropped ({int(ends.sum()):,} in all, {lost:,} of them terminations)"
-        )
+        unknown = ends
+        notes.append("the log has no next observations: they are the following row's, inside an episode")
+    lost = np.asarray(unknown & ~terminated)
+    if unknown.any():
+        arrays["next_obs"] = np.where(unknown[:, None], np.float32(np.nan), arrays["next_obs"])
         # The row before a dropped one is where the known part of its episode stops.
-        truncated = np.concatenate([ends[1:], [False]])
-        terminated = np.zeros(rows, bool)
+        truncated |= np.concatenate([lost[1:], [False]]) & ~ends
 
     fields = {**arrays, "terminated": terminated, "truncated": truncated}
     fields = {name: fields[name] for name in FIELDS}
     dropped = metadata.dropped
-    if keep is not None:
-        fields = {name: array[keep] for name, array in fields.items()}
-        infos = {name: array[keep] for name, array in infos.items()}
-        dropped += int(np.count_nonzero(~keep))
+    if lost.any():
+        fields = {name: array[~lost] for name, array in fields.items()}
+        infos = {name: array[~lost] for name, array in infos.items()}
+        dropped += int(np.count_nonzero(lost))
     for array in fields.values():
         array.flags.writeable = False  # checked once; a later change would make the checksum a lie
     return Transitions(

@@ -31,6 +31,8 @@ def intrinsic_dimension(
     a log too short to be thinned (under ten rows for each sample) is therefore read with care.
     None where fewer than 20 distinct points remain.
     """
+    if not len(points):
+        return None
     spread = points.std(axis=0, dtype=np.float64)  # squares of large numbers overflow in single precision
     scaled = points[:, spread > 0] / spread[spread > 0]
     rng = np.random.default_rng(seed)

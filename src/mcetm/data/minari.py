@@ -7,7 +7,6 @@ describe its spaces, making the environment that it names, would run code of the
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,12 +18,15 @@ import numpy as np
 from mcetm.console import one_line
 from mcetm.data.arrow import read_columns, rows_of
 from mcetm.data.episodes import from_episodes
+from mcetm.data.names import are_names
 from mcetm.data.transitions import Metadata, Transitions
 from mcetm.data.validate import DataError, Fault, ReadOptions
 from mcetm.errors import UserError
 from mcetm.files import check_input, path_kind
 from mcetm.formats import hdf5_arrays, open_hdf5
-from mcetm.tasks.registry import get_task, task_names
+from mcetm.tasks.environments import are_options, with_options
+from mcetm.tasks.layout import Part, is_image, names_of, said
+from mcetm.tasks.registry import get_task, is_at_hand, task_names
 
 _MOST_DESCRIPTION = 64 << 20
 _STEPS = ("rewards", "terminations")
@@ -53,7 +55,7 @@ def minari_ids() -> list[str]:
 def read_minari(name: str, **options: Unpack[ReadOptions]) -> Transitions:
     """Transitions of a dataset in the local store, by its id or its folder.
 
-    Dictionary observations are laid side by side in the order of Gymnasium's `flatten`. The
+    Observations and actions with parts are laid out as `tasks/layout.py` says; their names tell. The
     spaces come from the dataset's own metadata, so neither the environment nor its package is
     needed; the task is recognised by the environment's id where it is one of ours.
     """
@@ -65,23 +67,25 @@ def read_minari(name: str, **options: Unpack[ReadOptions]) -> Transitions:
     description = _read_description(folder / "data" / "metadata.json")
     read = _hdf5_episodes if description.format == "hdf5" else _arrow_episodes
     episodes = list(read(folder / "data", description))
+    task, notes = (None, ()) if options.get("task") else _task_of(description)
+    described = (("observations", description.obs), ("actions", description.action))
     metadata = Metadata(
         source=f"minari:{name}",
-        task=_task_of(description.environment, description.obs),
+        task=task,
         action_low=_bounds(description.action, "low"),
         action_high=_bounds(description.action, "high"),
+        obs_names=_names(description.obs),
+        action_names=_names(description.action),
+        notes=(*notes, *filter(None, (said(*spaces) for spaces in described))),
         provenance={"minari": description.name or name, "environment": description.environment},
     )
     return from_episodes(episodes, metadata=metadata, **options)
 
 
 @dataclass(frozen=True)
-class _Box:
-    """One array of a (possibly nested) space."""
+class _Box(Part):
+    """One array of a (possibly nested) space, with its bounds."""
 
-    path: tuple[str | int, ...]
-    """Keys of dictionaries and places in tuples that lead to it."""
-    shape: tuple[int, ...]
     low: np.ndarray
     high: np.ndarray
 
@@ -91,7 +95,7 @@ class _Box:
         if array.shape != (rows, *self.shape):
             message = f"has the shape {array.shape}, but {(rows, *self.shape)} is needed"
             raise DataError("the dataset", [Fault(place, message)])
-        return array.reshape(rows, math.prod(self.shape))
+        return array.reshape(rows, self.size)
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,8 @@ class _Description:
     episodes: int
     name: str | None
     environment: str | None
+    options: dict[str, Any]
+    """What the environment was made with."""
     obs: tuple[_Box, ...]
     action: tuple[_Box, ...]
 
@@ -113,7 +119,8 @@ def _read_description(path: Path) -> _Description:
     try:
         content = json.loads(path.read_bytes())
         spec = content.get("env_spec")
-        environment = None if spec is None else json.loads(spec)["id"]
+        said = {} if spec is None else json.loads(spec)
+        environment, kwargs = (None if spec is None else said["id"]), said.get("kwargs")
         name = content.get("dataset_id")
         form, episodes = content["data_format"], content["total_episodes"]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -127,6 +134,9 @@ def _read_description(path: Path) -> _Description:
         episodes=episodes,
         name=one_line(name) if isinstance(name, str) else None,
         environment=one_line(environment) if isinstance(environment, str) else None,
+        options={key: kwargs[key] for key in kwargs if key != "render_mode"}
+        if isinstance(kwargs, dict)
+        else {},
         obs=_read_space(path, content, "observation"),
         action=_read_space(path, content, "action"),
     )
@@ -158,12 +168,12 @@ def _boxes(space: dict[str, Any], path: tuple[str | int, ...], what: str) -> Ite
         low, high = np.array(space["low"], np.float64), np.array(space["high"], np.float64)
         if low.shape != shape or high.shape != shape or np.isnan(low).any() or np.isnan(high).any():
             raise ValueError("bounds do not fit the shape")
-        if len(shape) == 3 and space["dtype"] == "uint8":
+        if is_image(shape, str(space["dtype"])):
             raise DataError("the dataset", [Fault(what, "images are not supported, only vectors of numbers")])
         yield _Box(path, shape, low.ravel(), high.ravel())
     else:
         kind = one_line(str(space["type"]))
-        message = f"a {kind} space is not supported, only continuous ones"
+        message = f"a {kind} space is not supported, only continuous ones (Box), alone or in a Dict or Tuple"
         raise DataError("the dataset", [Fault(what, message)])
 
 
@@ -204,7 +214,7 @@ def _arrow_episodes(folder: Path, description: _Description) -> Iterator[dict[st
 
         def values(what: str, box: _Box, columns: dict[str, Any] = columns, place: Path = place) -> Any:
             found = rows_of(columns[what], box.path, f"episode {place.name}, {what}")
-            if found.shape[1] != math.prod(box.shape):
+            if found.shape[1] != box.size:
                 return found  # whose shape is then refused
             # There is no action after the last observation; its row is filled with zeros.
             return found.reshape(-1, *box.shape)[: None if what == "observations" else -1]
@@ -238,11 +248,41 @@ def _episode(
     }
 
 
-def _task_of(environment: str | None, boxes: tuple[_Box, ...]) -> str | None:
-    """The task of this environment, unless options of its own changed what it observes."""
-    width = sum(math.prod(box.shape) for box in boxes)
+def _task_of(description: _Description) -> tuple[str | None, tuple[str, ...]]:
+    """The task of the environment that the dataset names, or why there is none.
+
+    Only what is registered here already is made: an import that a file asks for would run its choice of code.
+    """
+    environment, options = description.environment, description.options
+    width = sum(box.size for box in description.obs)
+    if environment is None:
+        return None, ()
     known = (get_task(name) for name in task_names())
-    return next((task.name for task in known if (task.env_id, task.obs_dim) == (environment, width)), None)
+    for task in known:
+        if (task.env_id, task.obs_dim, dict(task.env_kwargs)) == (environment, width, options):
+            return task.name, ()
+    told = f"the dataset names its environment, {environment}"
+    if not are_options(options):
+        return None, (f"{told}, with options that are not used: a task of your own can, --task NAME",)
+    if not is_at_hand(environment):
+        way = environment if ":" in environment else f"PACKAGE:{environment}"
+        return None, (
+            f"{told}, which no package has registered here; --task {way} imports the one that does",
+        )
+    name = with_options(environment, options)
+    try:
+        task = get_task(name)
+    except UserError as error:
+        return None, (one_line(f"{told}, and it cannot be used: {error}", 300),)
+    if task.obs_dim != width:
+        return None, (f"{told}, and its observations have {task.obs_dim} numbers, not {width}",)
+    return task.name, (f"returns are measured in the environment that the dataset names, {name}",)
+
+
+def _names(boxes: tuple[_Box, ...]) -> tuple[str, ...] | None:
+    """What the parts of a space are called, where a log can hold such names."""
+    names = names_of(boxes)
+    return names if are_names(names) else None
 
 
 def _bounds(boxes: tuple[_Box, ...], side: str) -> tuple[float, ...] | None:

@@ -38,6 +38,16 @@ class Normalizer:
         return values * self.std + self.mean
 
 
+def _change(transitions: Transitions) -> Normalizer:
+    """Of one step's changes, over the rows that say what came after; of no scale where none does."""
+    known = transitions.next_known
+    if not known.any():
+        width = transitions.obs_dim
+        return Normalizer(np.zeros(width, np.float32), np.ones(width, np.float32))
+    obs, following = transitions.obs, transitions.next_obs
+    return Normalizer.of(following - obs if known.all() else following[known] - obs[known])
+
+
 @dataclass(frozen=True, eq=False)
 class Statistics:
     """Normalizers of everything a transition model takes or predicts.
@@ -57,6 +67,6 @@ class Statistics:
         return cls(
             obs=Normalizer.of(transitions.obs),
             action=Normalizer.of(transitions.action),
-            change=Normalizer.of(transitions.next_obs - transitions.obs),
+            change=_change(transitions),
             reward=Normalizer.of(transitions.reward[:, None]),
         )

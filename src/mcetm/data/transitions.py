@@ -41,7 +41,7 @@ class Metadata:
     absent: frozenset[str] = frozenset()
     """Fields the log does not have ('reward', 'action'); their arrays are zeros or of no width."""
     dropped: int = 0
-    """Rows left out because their next observation is unknown."""
+    """Rows left out because the log was cut there and their next observation is unknown."""
     notes: tuple[str, ...] = ()
     """What a reader had to assume or infer, one sentence each."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
@@ -73,6 +73,7 @@ class Transitions:
     action: Float32[np.ndarray, "rows action"]
     reward: Float32[np.ndarray, " rows"]
     next_obs: Float32[np.ndarray, "rows obs"]
+    """Not-a-number where it is unknown, which only a terminated row's may be: see `next_known`."""
     terminated: Bool[np.ndarray, " rows"]
     truncated: Bool[np.ndarray, " rows"]
     infos: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -179,6 +180,32 @@ class Transitions:
         if not len(self):
             return np.zeros(0)
         return np.add.reduceat(self.reward.astype(np.float64), self.episode_starts)
+
+    @functools.cached_property
+    def next_known(self) -> Bool[np.ndarray, " rows"]:
+        """Rows whose next observation is known; a log may leave it out where the task ended."""
+        return np.asarray(np.isfinite(self.next_obs).all(axis=1))
+
+    @property
+    def next_or_same(self) -> Float32[np.ndarray, "rows obs"]:
+        """The next observation, or the one before where it is unknown: for uses that an end makes idle."""
+        return np.where(self.next_known[:, None], self.next_obs, self.obs)
+
+    @functools.cached_property
+    def with_next(self) -> Transitions:
+        """The rows whose next observation is known: what next states are learned from and measured on.
+
+        The row before one that is left out ends what is known of its episode. Rewards, ends and pairs of the
+        others are of use all the same; those who need no next state take the log as it is.
+        """
+        known = self.next_known
+        if known.all():
+            return self
+        if not known.any():
+            raise UserError(f"{self.metadata.source} has no row whose next observation is known.")
+        ends = self.terminated | self.truncated
+        stops = np.concatenate([~known[1:], [False]]) & ~ends
+        return replace(self, truncated=self.truncated | stops)._take(np.flatnonzero(known))
 
     @functools.cached_property
     def checksum(self) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
+from mcetm.data.columns import Columns, columns_of
+from mcetm.data.faults import DataError, Fault
 from mcetm.data.infer import complete
 from mcetm.data.names import MOST_LETTERS, are_names
 from mcetm.data.transitions import Metadata, Transitions
@@ -33,32 +35,8 @@ class ReadOptions(TypedDict, total=False):
     """Steps after which episodes were cut, for logs that do not say where."""
     min_transitions: int | None
     """Refuse fewer usable rows than this."""
-
-
-@dataclass(frozen=True)
-class Fault:
-    """One thing that makes data unusable: which field, which row, what is wrong."""
-
-    field: str
-    message: str
-    row: int | None = None
-
-    def __str__(self) -> str:
-        place = self.field if self.row is None else f"{self.field}, row {self.row}"
-        return f"{place}: {self.message}"
-
-
-class DataError(UserError):
-    """Unusable data, with every fault that was found."""
-
-    def __init__(self, source: str, faults: list[Fault]) -> None:
-        self.source, self.faults = source, tuple(faults)
-        lead = f"{source} cannot be used: "
-        if len(faults) == 1:
-            super().__init__(f"{lead}{faults[0]}.")
-        else:
-            listed = "".join(f"\n  {fault}" for fault in faults)
-            super().__init__(f"{lead}{len(faults)} faults.{listed}")
+    columns: Columns | Mapping[str, Any] | None
+    """Which columns of a table are what (`mcetm.Columns`); of other logs, their action bounds."""
 
 
 def build(
@@ -76,8 +54,9 @@ def build(
     missing is treated as follows, each recorded in the metadata:
 
     - no action: actions of no width; no reward: zeros, and `absent` says so;
-    - no next_obs: the following row's obs, inside an episode; rows at an episode's end have no
-      known successor and are dropped;
+    - no next_obs, or not-a-number throughout: the following row's obs, inside an episode. At an
+      episode's end it is unknown: a terminated row is kept, as nothing that follows counts; a
+      truncated one is dropped;
     - no truncated: episodes are cut where `episode` changes, where next_obs does not continue
       in the following row, or else every `time_limit` rows; `ends_are_marked` says that no end is
       missing, whatever the rows look like.
@@ -87,6 +66,7 @@ def build(
     faults: list[Fault] = []
     if (limit := options.get("time_limit")) is not None and limit < 1:
         raise UserError(f"The time limit must be at least 1 step, not {limit}.")
+    metadata = _with_bounds(fields, metadata, options.get("columns"))
     task_name = options.get("task") or metadata.task
     task = None if task_name is None else get_task(task_name)
     if task is not None:
@@ -103,7 +83,7 @@ def build(
 
     arrays: dict[str, np.ndarray] = {}
     for name, value in present.items():
-        array = _label_array(value) if name == "episode" else _numeric_array(name, value, faults)
+        array = _label_array(value) if name == "episode" else _numeric_array(name, value, metadata, faults)
         if array is not None:
             arrays[name] = array
 
@@ -144,6 +124,23 @@ def build(
     return transitions
 
 
+def _with_bounds(
+    fields: Mapping[str, Any], metadata: Metadata, given: Columns | Mapping[str, Any] | None
+) -> Metadata:
+    """The metadata with action bounds that were given; only tables have columns that can be named."""
+    columns = columns_of(given)
+    if columns is None:
+        return metadata
+    if columns.names_columns:
+        raise UserError(
+            f"{metadata.source} is no table with named columns, so only action bounds can be given for it."
+        )
+    action = fields.get("action")
+    shape = () if action is None else np.shape(action)
+    bounds = columns.bounds(shape[1] if len(shape) > 1 else 1)
+    return metadata if bounds is None else replace(metadata, action_low=bounds[0], action_high=bounds[1])
+
+
 def _label_array(value: Any) -> np.ndarray:
     """Labels that can be compared, whatever they are."""
     labels = np.asarray(value).reshape(-1)
@@ -153,7 +150,7 @@ def _label_array(value: Any) -> np.ndarray:
     return np.array([_NO_LABEL if x is None or x != x else str(x) for x in labels], str)
 
 
-def _numeric_array(name: str, value: Any, faults: list[Fault]) -> np.ndarray | None:
+def _numeric_array(name: str, value: Any, metadata: Metadata, faults: list[Fault]) -> np.ndarray | None:
     """The field as float32 (or bool for flags) of the right rank, or None with the faults noted."""
     if np.ma.is_masked(value):
         row = int(np.argwhere(np.ma.getmaskarray(value))[0][0])
@@ -174,12 +171,13 @@ def _numeric_array(name: str, value: Any, faults: list[Fault]) -> np.ndarray | N
         array = array[:, None] if array.ndim == 1 else array
         wanted, words = 2, "one row of numbers each"
     if array.ndim != wanted:
-        faults.append(Fault(name, f"must have {words}, but its shape is {array.shape}"))
+        hint = "; images are not supported" if name in ("obs", "next_obs") and array.ndim > 3 else ""
+        faults.append(Fault(name, f"must have {words}, but its shape is {array.shape}{hint}"))
         return None
     if wanted == 2 and name != "action" and array.shape[1] == 0:
         faults.append(Fault(name, "has no columns"))
         return None
-    return _flags(name, array, faults) if name in _FLAGS else _singles(name, array, faults)
+    return _flags(name, array, faults) if name in _FLAGS else _singles(name, array, metadata, faults)
 
 
 def _flags(name: str, array: np.ndarray, faults: list[Fault]) -> np.ndarray | None:
@@ -193,11 +191,13 @@ def _flags(name: str, array: np.ndarray, faults: list[Fault]) -> np.ndarray | No
     return array.astype(bool)
 
 
-def _singles(name: str, array: np.ndarray, faults: list[Fault]) -> np.ndarray:
+def _singles(name: str, array: np.ndarray, metadata: Metadata, faults: list[Fault]) -> np.ndarray:
     """Finite numbers in single precision."""
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is named below
         single = array.astype(np.float32, copy=False)
     finite = np.isfinite(single)
+    if name == "next_obs":  # a row without any number says that it is unknown, which only an end may be
+        finite |= np.isnan(single).all(axis=1, keepdims=True)
     if not finite.all():
         rows = np.flatnonzero(~finite.reshape(len(finite), -1).all(axis=1))
         column = int(np.argmin(finite[rows[0]])) if array.ndim == 2 else None
@@ -206,7 +206,8 @@ def _singles(name: str, array: np.ndarray, faults: list[Fault]) -> np.ndarray:
             what = "is NaN"
         else:
             what = "is infinite" if np.isinf(first) else f"is too large, {first:g}"
-        which = "" if column is None else f"component {column} "
+        called = None if column is None else metadata.name_of(name, column)
+        which = "" if column is None else f"'{called}' " if called else f"component {column} "
         also = f" (and {len(rows) - 1:,} more rows are not finite)" if len(rows) > 1 else ""
         faults.append(Fault(name, f"{which}{what}{also}", int(rows[0])))
     return single

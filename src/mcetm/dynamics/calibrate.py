@@ -145,7 +145,7 @@ def calibrate(
     reference_key, draw_key = jax.random.split(key)
     changes = None
     if config.mode == "relative":
-        data = Batch.of(holdout).draw(config.references, key=reference_key)
+        data = Batch.of(holdout.with_next).draw(config.references, key=reference_key)
         changes = data.next_obs - data.obs
     threshold = Threshold(jnp.zeros(members), changes)
     if config.mode == "conformal":

@@ -69,6 +69,11 @@ class DiffusionEnsemble(ModelSettings):
     steps: Positive = 3000
     """Updates of each member."""
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The one stage of its training."""
+        return ("diffusion",)
+
     def train(self, inputs: TrainingInputs) -> DiffusionModel:
         """Train, or read back what the folder has."""
         with inputs.stages("diffusion"):

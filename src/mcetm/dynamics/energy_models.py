@@ -32,6 +32,17 @@ class _ETM(EnergySettings, ModelSettings):
     support: SupportSettings | None = None
     """What sets the level of energies by (s, a); None: energies know next states only."""
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What is trained, one after the other."""
+        there = {
+            "regressor": True,
+            "autoencoder": self.needs_manifold,
+            "energy": True,
+            "support": self.support,
+        }
+        return tuple(name for name, wanted in there.items() if wanted)
+
     def train(self, inputs: TrainingInputs) -> EnergyTransitionModel:
         """Train everything, or read back what the folder has."""
         check_network(self, inputs.network)

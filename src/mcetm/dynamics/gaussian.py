@@ -77,6 +77,11 @@ class GaussianEnsemble(ModelSettings):
         if self.elites > self.members:
             raise ValueError(f"has {self.elites} elites of {self.members} members")
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The one stage of its training."""
+        return ("regressor",)
+
     def train(self, inputs: TrainingInputs) -> GaussianModel:
         """Train, or read back what the folder has."""
         with inputs.stages("regressor"):

@@ -115,7 +115,7 @@ def fit_autoencoder(
 
 def reconstruction(model: Autoencoder, transitions: Transitions) -> Reconstruction:
     """Measure a trained autoencoder on a log, usually the hold-out."""
-    batch = Batch.of(transitions)
+    batch = Batch.of(transitions.with_next)
     error = jax.vmap(model.residual)(batch.next_obs)
     change = (batch.next_obs - batch.obs) / model.state_scale.std
     return Reconstruction(float(jnp.sqrt((error**2).mean())), float(jnp.sqrt((change**2).mean())))

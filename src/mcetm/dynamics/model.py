@@ -122,6 +122,11 @@ class ModelSettings:
     has_density: ClassVar[bool] = False
     """Whether its members know the density of a next state."""
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The stages that `train` has, as far as they are known beforehand."""
+        return ()
+
     def fit(
         self,
         train: Transitions,
@@ -135,9 +140,11 @@ class ModelSettings:
     ) -> TransitionModel:
         """The trained model, or what the folder has of it.
 
-        `stages` is called with the name of each part, and gives a context to train it in.
+        Rows that do not say what came after are left out. `stages` is called with the name of each part, and
+        gives a context to train it in.
         """
-        return self.train(TrainingInputs(train, holdout, part_keys(seed), folder, callbacks, network, stages))
+        seen, unseen = train.with_next, holdout.with_next
+        return self.train(TrainingInputs(seen, unseen, part_keys(seed), folder, callbacks, network, stages))
 
     @abc.abstractmethod
     def train(self, inputs: TrainingInputs) -> TransitionModel:
@@ -152,6 +159,11 @@ class TransitionModel(eqx.Module):
     """Whether samples come with energies."""
     has_density: ClassVar[bool] = False
     """Whether members know the density of a next state."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The stages of its training: a model that is one already has none."""
+        return ()
 
     @property
     @abc.abstractmethod

@@ -47,6 +47,8 @@ _FOLDS = 5
 _NEARLY_ALL = 0.999
 _RIDGE = 1e-3
 _NO_LIMIT = float(np.finfo(np.float32).max)
+RUNGS = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
+"""A score's rarity is told on these steps: as unusual as one in so many pairs of the log."""
 
 
 @settings
@@ -115,6 +117,10 @@ class PairScore(eqx.Module):
     """ρ: the d beyond which hardly any fresh pair of the log's kind is."""
     extent: Float[Array, ""] = eqx.field(default_factory=lambda: jnp.asarray(_NO_LIMIT))
     """μ: the same for m."""
+    ladder: Float[Array, " rungs"] = eqx.field(default_factory=lambda: jnp.full(len(RUNGS), _NO_LIMIT))
+    """The scores that a fresh pair of the log is above once in so many times as `RUNGS` says."""
+    unseen: Float[Array, ""] = eqx.field(default_factory=lambda: jnp.ones(()))
+    """How many pairs the ladder was found with: nothing rarer than one among them is known."""
 
     @property
     def widths(self) -> tuple[int, int]:
@@ -251,7 +257,15 @@ def fit_pairs(
     )
     reach, extent = quantile(lambda s: s.distance), quantile(lambda s: s.mahalanobis)
     each = [replace(score, reach=reach, extent=extent) for score in each]
-    return replace(take_members(scores, -1), limit=quantile(lambda s: s), reach=reach, extent=extent)
+    fresh = np.concatenate([_over_rows(s, part) for s, part in zip(each, unseen, strict=True)])
+    return replace(
+        take_members(scores, -1),
+        limit=jnp.asarray(limit_of(fresh, config.quantile)),
+        reach=reach,
+        extent=extent,
+        ladder=jnp.asarray([limit_of(fresh, 1.0 - 1.0 / rung) for rung in RUNGS]),
+        unseen=jnp.asarray(float(len(fresh))),
+    )
 
 
 def _fit(

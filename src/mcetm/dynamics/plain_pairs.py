@@ -15,7 +15,7 @@ from jaxtyping import Float32
 from pydantic import Field
 
 from mcetm.documents import Record
-from mcetm.dynamics.pairs import PairScore
+from mcetm.dynamics.pairs import RUNGS, PairScore
 from mcetm.errors import UserError
 from mcetm.nn.mlp import MLP, Activation
 from mcetm.nn.scaling import Scaling
@@ -23,7 +23,9 @@ from mcetm.nn.scaling import Scaling
 Layers = tuple[tuple[np.ndarray, np.ndarray], ...]
 """(weight, bias) of each layer; weights are (inputs, outputs)."""
 _TINY = np.float32(1e-12)
-_NUMBERS = ("radius", "usual", "reach", "extent", "limit", "bound")
+_NUMBERS = ("radius", "usual", "reach", "extent", "limit", "bound", "unseen")
+_ORDINARY = (-1.0, -0.5, 0.0, 0.5, 1.0)
+"""Values of a column that nobody would look at twice, in its spreads from its mean."""
 
 
 class PlainPairsAbout(Record):
@@ -62,6 +64,10 @@ class PlainPairScore:
     extent: float
     bound: float
     limit: float
+    ladder: Float32[np.ndarray, " rungs"]
+    """The scores that a fresh pair of the log is above once in so many times as `RUNGS` says."""
+    unseen: float
+    """How many pairs of the log the ladder was found with."""
     far: bool
 
     @classmethod
@@ -80,6 +86,7 @@ class PlainPairScore:
             odds=() if score.odds is None else _layers(score.odds),
             odds_activation=None if score.odds is None else score.odds.activation,
             **{name: float(getattr(score, name)) for name in _NUMBERS},
+            ladder=np.asarray(score.ladder, np.float32),
             far=score.far,
         )
 
@@ -113,10 +120,38 @@ class PlainPairScore:
                     found = found + 4 * bound * beyond
             return np.asarray(found, np.float32)
 
+    def one_in(self, score: np.ndarray) -> np.ndarray:
+        """How rare a score is: one in so many fresh pairs of the log; at most what could be counted."""
+        most = min(self.unseen + 1.0, RUNGS[-1])
+        rungs = np.log(np.minimum(RUNGS, most))
+        found = np.exp(np.interp(score, self.ladder, rungs))
+        # A score that is no number is as rare as any.
+        return np.where(np.asarray(score) <= self.ladder[-1], found, most)
+
+    def columns(
+        self, obs: Float32[np.ndarray, "rows obs"], action: Float32[np.ndarray, "rows action"]
+    ) -> np.ndarray:
+        """How much less the score would be if a column alone were ordinary: rows, observation and action."""
+        rows = np.concatenate([obs, action], axis=-1, dtype=np.float32)
+        score, width = self(obs, action), obs.shape[-1]
+        found = np.zeros(rows.shape, np.float32)
+        for column in range(rows.shape[-1]):
+            for place in _ORDINARY:
+                changed = rows.copy()
+                changed[:, column] = self.mean[column] + place * self.std[column]
+                less = score - self(changed[:, :width], changed[:, width:])
+                found[:, column] = np.fmax(found[:, column], less)
+        return found
+
     def to_arrays(self) -> dict[str, np.ndarray]:
         """All its numbers, as files hold them: weights are (outputs, inputs)."""
         arrays = {name: np.float32(getattr(self, name)) for name in _NUMBERS}
-        arrays |= {"mean": self.mean, "std": self.std, "whitening": _turned(self.whitening)}
+        arrays |= {
+            "ladder": self.ladder,
+            "mean": self.mean,
+            "std": self.std,
+            "whitening": _turned(self.whitening),
+        }
         for part in ("encoder", "decoder", "odds"):
             for i, (weight, bias) in enumerate(getattr(self, part)):
                 arrays |= {f"{part}{i}/weight": _turned(weight), f"{part}{i}/bias": bias}
@@ -177,6 +212,7 @@ class PlainPairScore:
             odds=layers("odds", about.odds, columns + 1, 1),
             odds_activation=about.odds_activation,
             **numbers,
+            ladder=take("ladder", (len(RUNGS),)),
             far=about.far,
         )
 

@@ -1,4 +1,8 @@
-"""Reward and termination of imagined transitions: small networks on (s, a, s')."""
+"""Reward and termination of imagined transitions: small networks on (s, a, s').
+
+A log may not say what came after the rows that ended the task. Rewards and ends are then predicted from
+(s, a) alone, so that those rows, often the ones that matter most, are learned from like all others.
+"""
 
 from __future__ import annotations
 
@@ -48,12 +52,16 @@ class Head(eqx.Module):
     network: MLP
     inputs: InputScaling
     output_scale: Scaling
+    sees_next: bool = eqx.field(static=True, default=True)
+    """Whether s' is looked at."""
 
     def __call__(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
     ) -> Float[Array, ""]:
         """The prediction for one transition."""
-        return self.output_scale.denormalize(self.network(self.inputs.triple(obs, action, next_obs)))[0]
+        inputs = self.inputs
+        seen = inputs.triple(obs, action, next_obs) if self.sees_next else inputs.pair(obs, action)
+        return self.output_scale.denormalize(self.network(seen))[0]
 
 
 class TerminationRule(eqx.Module):
@@ -117,12 +125,13 @@ def _fit(
 ) -> tuple[Head, list[dict[str, Any]]]:
     statistics = Statistics.of(train)
     init_key, fit_key = jax.random.split(key)
-    inputs = 2 * train.obs_dim + train.action_dim
+    sees_next = bool(train.next_known.all() and holdout.next_known.all())
+    inputs = train.obs_dim * (1 + sees_next) + train.action_dim
     sizes: dict[str, Any] = {"width": config.width, "depth": config.depth, "activation": config.activation}
     network = make_at_once(lambda key: MLP(inputs, 1, key=key, **sizes), init_key)
     identity = Scaling(jnp.zeros(1), jnp.ones(1))
     output = Scaling.of(statistics.reward) if target == "reward" else identity
-    head = Head(network, InputScaling.of(statistics.obs, statistics.action), output)
+    head = Head(network, InputScaling.of(statistics.obs, statistics.action), output, sees_next)
     held = Batch.of(holdout)
 
     def error(head: Head, batch: Batch) -> Array:
@@ -141,6 +150,6 @@ def _fit(
         validate=eqx.filter_jit(lambda head: {"score": error(head, held)}),
         early_stopping=EarlyStopping(patience=config.patience),
         folder=folder,
-        depends_on={"target": target},
+        depends_on={"target": target} if sees_next else {"target": target, "sees_next": False},
         label=f"{target} model",
     )

@@ -30,7 +30,9 @@ class Tube(eqx.Module):
         """As wide as it must be to hold this share of held-out states."""
         if not 0.0 < quantile <= 1.0:
             raise UserError(f"A tube holds a share of the states between 0 and 1, not {quantile}.")
-        found = jax.vmap(lambda state: _length(autoencoder.residual(state)))(Batch.of(holdout).next_obs)
+        found = jax.vmap(lambda state: _length(autoencoder.residual(state)))(
+            Batch.of(holdout.with_next).next_obs
+        )
         return cls(autoencoder, jnp.quantile(found, quantile))
 
     def distance(self, state: Float[Array, " dim"]) -> Float[Array, ""]:

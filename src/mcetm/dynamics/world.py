@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
+from mcetm.console import say
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics.calibrate import CalibrationSettings, Rule
@@ -35,7 +36,8 @@ class WorldSettings:
     reward: HeadSettings = field(default_factory=HeadSettings)
     """The networks that predict rewards and, where they are learned, terminations."""
     termination: Literal["auto", "learned", "none"] = "auto"
-    """auto: the task's own rule; without a task learned, if the log has terminations."""
+    """auto: the task's own rule; without one learned, if the log has terminations. none: the task never ends,
+    which a log with terminations contradicts."""
     calibration: CalibrationSettings = field(default_factory=lambda: CalibrationSettings(quantile=0.999))
     """How the limits on energies and on disagreement are found."""
     pairs: PairSettings | None = field(default_factory=PairSettings)
@@ -122,9 +124,16 @@ class World(eqx.Module):
         termination: Any = None
         if task is None and train.metadata.task is not None:
             task = get_task(train.metadata.task)
-        if config.termination == "auto" and task is not None:
-            termination = None if task.termination is None else TerminationRule(task.termination)
-        elif config.termination != "none" and train.terminated.any():
+        ends = int(train.terminated.sum()) + int(holdout.terminated.sum())
+        if config.termination == "auto" and task is not None and task.termination is not None:
+            termination = TerminationRule(task.termination)
+        elif ends:
+            _check_ends(train, ends, config.termination)
+            if config.termination == "auto" and task is not None:
+                say(
+                    f"The task '{task.name}' has no rule for its end (termination=), and the log has "
+                    f"{ends:,} terminations: a rule is learned from them."
+                )
             with stages("termination"):
                 termination, _ = fit_termination(
                     train, holdout, config.reward, key=keys.termination, folder=place("termination")
@@ -212,6 +221,20 @@ class World(eqx.Module):
         if kind == "members":
             return drawn.member_spread
         return jnp.linalg.norm(self.model.spreads(obs, action, key=key), axis=-1).max()
+
+
+def _check_ends(train: Transitions, ends: int, termination: str) -> None:
+    """Refuse a world in which a task that ends in the log would go on for ever."""
+    if termination == "none":
+        raise UserError(
+            f"The log has {ends:,} terminations, and with world.termination=none nothing imagined would ever "
+            "end; set it to auto or learned."
+        )
+    if not train.terminated.any():
+        raise UserError(
+            f"All {ends:,} terminations of the log are in held-out episodes, so that no rule for the end can "
+            "be learned from the others; take another seed, a smaller hold-out, or a task with a rule."
+        )
 
 
 def _pair_score(world: World, obs: Array, action: Array, *, key: PRNGKeyArray) -> Float[Array, ""]:

@@ -8,7 +8,7 @@ from mcetm.envs.physics import states_of, true_transitions
 from mcetm.envs.recipes import collect, collect_recipe, dataset_path
 from mcetm.envs.rendering import Frames, render
 from mcetm.envs.simulate import make_env
-from mcetm.envs.sources import load_dataset
+from mcetm.envs.sources import described_columns, load_dataset
 
 __all__ = [
     "CONTROLLERS",
@@ -21,6 +21,7 @@ __all__ = [
     "collect_recipe",
     "collect_shares",
     "dataset_path",
+    "described_columns",
     "find_policy",
     "load_dataset",
     "make_env",

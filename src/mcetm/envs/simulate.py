@@ -7,9 +7,6 @@ many processes share the work.
 
 from __future__ import annotations
 
-import contextlib
-import importlib
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mcetm.errors import UserError
+from mcetm.tasks.environments import failed, open_environment
 from mcetm.tasks.policy import BehaviourPolicy
 
 _DTYPES = {"terminated": bool, "truncated": bool, "qpos": np.float64, "qvel": np.float64}
@@ -65,9 +63,9 @@ class _Lane:
                     f"The environment {block.env_id} has {what} of shape {space.shape}, "
                     f"but the task's have {width} components."
                 )
-        self._time_limit = block.time_limit
-        seed = int(block.random(number).integers(2**31))
-        self.obs = _single(self._env.reset(seed=seed)[0])
+        self._env_id, self._time_limit = block.env_id, block.time_limit
+        self._width = block.obs_dim
+        self.obs = self._reset(int(block.random(number).integers(2**31)))
         self.episode_steps = self.rows = 0
         # MuJoCo's full state, of which the observation leaves a part out.
         data = getattr(self._env.unwrapped, "data", None)
@@ -77,12 +75,18 @@ class _Lane:
 
     def step(self, action: np.ndarray) -> bool:
         """Take a step and record it; True when it ended an episode, and a new one stands at its start."""
+        if not np.isfinite(action).all():
+            raise UserError(f"A policy gave an action that is not finite in {self._env_id}.")
         state = {name: value.copy() for name, value in self._state.items()}
-        following, reward, terminated, truncated, _ = self._env.step(action)
+        try:
+            following, reward, terminated, truncated, _ = self._env.step(action)
+            following, reward = self._single(following), float(reward)
+            ended, truncated = bool(terminated), bool(truncated)
+        except Exception as error:  # whatever somebody's environment raises
+            raise failed(self._env_id, "step", error) from None
         self.episode_steps += 1
-        ended = bool(terminated)
-        cut = bool(truncated) or (self.episode_steps == self._time_limit and not ended)
-        before, self.obs = self.obs, _single(following)
+        cut = truncated or (self.episode_steps == self._time_limit and not ended)
+        before, self.obs = self.obs, following
         self._record(
             obs=before,
             action=action,
@@ -94,8 +98,22 @@ class _Lane:
         )
         if ended or cut:
             self.episode_steps = 0
-            self.obs = _single(self._env.reset()[0])
+            self.obs = self._reset()
         return ended or cut
+
+    def _reset(self, seed: int | None = None) -> np.ndarray:
+        try:
+            return self._single(self._env.reset(seed=seed)[0])
+        except Exception as error:
+            raise failed(self._env_id, "reset", error) from None
+
+    def _single(self, obs: Any) -> np.ndarray:
+        found = np.array(obs, np.float32)  # a copy: some environments reuse their buffer
+        if found.shape != (self._width,):
+            raise ValueError(f"its observation has the shape {found.shape}, and {(self._width,)} is needed")
+        if not np.isfinite(found).all():
+            raise ValueError("its observation is not finite")
+        return found
 
     def _record(self, **row: Any) -> None:
         if not self._columns:
@@ -119,26 +137,11 @@ class _Lane:
 
 
 def make_env(env_id: str, env_kwargs: Mapping[str, Any]) -> Any:
-    """The environment, without Gymnasium's checks and without its advice to move on to v5 physics."""
-    import gymnasium
+    """The environment, without Gymnasium's checks and without its advice to move on to v5 physics.
 
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*out of date.*", category=DeprecationWarning)
-            _keep_mujoco_quiet(gymnasium.registry.get(env_id))
-            return gymnasium.make(env_id, disable_env_checker=True, **env_kwargs)
-    except Exception as error:  # Gymnasium's own, or whatever somebody's environment raises
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise UserError(f"The environment {env_id} cannot be made: {reason}.") from None
-
-
-def _keep_mujoco_quiet(spec: Any) -> None:
-    """MuJoCo writes its advice into a log file in the current folder unless somebody else takes it."""
-    if spec is not None and "mujoco" not in str(spec.entry_point):
-        return
-    with contextlib.suppress(ImportError):
-        mujoco: Any = importlib.import_module("mujoco")
-        mujoco.set_mju_user_warning(lambda message: None)
+    Observations and actions with parts are one vector each, laid out as in logs (`tasks/layout.py`).
+    """
+    return open_environment(env_id, env_kwargs)
 
 
 def run_block(block: Block, on_progress: Callable[[int], None] = lambda steps: None) -> dict[str, np.ndarray]:
@@ -177,7 +180,3 @@ def _act(
         actions[mask] = sample
     assert actions is not None  # noqa: S101 (some policy is always followed)
     return actions
-
-
-def _single(obs: Any) -> np.ndarray:
-    return np.array(obs, np.float32)  # a copy: some environments reuse their buffer

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Unpack
 
+from mcetm.data.columns import Columns, columns_beside
 from mcetm.data.download import d4rl_file
 from mcetm.data.files import read_file
 from mcetm.data.minari import find_minari, minari_ids, read_minari
@@ -32,8 +33,9 @@ def load_dataset(
     Parquet); one of our own datasets such as `pendulum-mixed` or `hopper-medium`, collected on
     first use; a D4RL name such as `hopper-medium-v2`, downloaded on first use unless it is in
     `folder`, `$MCETM_DATA` or the cache; or the id of a Minari dataset in the local store.
-    `minari:` or `d4rl:` in front settles which is meant. `infos` also keeps what else an HDF5 file has
-    for each row, such as the simulator's state.
+    `minari:` or `d4rl:` in front settles which is meant. `columns` says what the columns of a table are
+    (`mcetm.Columns`, or a dictionary); else a file beside it does (`mcetm data describe`). `infos` also
+    keeps what else an HDF5 file has for each row, such as the simulator's state.
     """
     text = os.fspath(source)
     scheme, _, name = text.rpartition(":")
@@ -76,6 +78,12 @@ def _collected(name: str, *, infos: bool, **options: Unpack[ReadOptions]) -> Tra
     except UserError as error:
         raise UserError(f"{error} Delete it, and it will be collected again.") from None
     return transitions.with_metadata(source=name)
+
+
+def described_columns(source: str | Path) -> Columns | None:
+    """What a file beside a table says of its columns (`mcetm data describe`); None for any other source."""
+    path = Path(source)
+    return columns_beside(path) if os.fspath(source) and path_kind(path) == "file" else None
 
 
 def _path(folder: str | Path | None) -> Path | None:

@@ -11,6 +11,7 @@ import numpy as np
 from mcetm.envs.pool import Pool
 from mcetm.envs.simulate import Block
 from mcetm.errors import UserError
+from mcetm.numbers import with_spread
 from mcetm.tasks.policy import BehaviourPolicy
 from mcetm.tasks.registry import Task, get_task
 
@@ -173,10 +174,10 @@ class Evaluations:
         return None if scores is None else float(scores.normalize(self.mean))
 
     def __str__(self) -> str:
-        spread = "" if self.std is None else f" ± {self.std:,.4g} over {len(self.means)} policies"
+        over = "" if self.std is None else f" over {len(self.means)} policies"
         score = "" if self.score is None else f", score {self.score:.1f}"
         task, episodes = self.of_policies[0].task.name, len(self.of_policies[0].returns)
-        return f"{task}: return {self.mean:,.4g}{spread}{score} ({episodes} episodes each)"
+        return f"{task}: return {with_spread(self.means.tolist())}{over}{score} ({episodes} episodes each)"
 
 
 def evaluate(policies: Any, task: str | Task, *, episodes: int = 10, seed: int = 0) -> Evaluations:

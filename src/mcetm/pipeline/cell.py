@@ -34,15 +34,16 @@ from mcetm.pipeline.config import TrainConfig, name_of, plain_of
 from mcetm.pipeline.lock import locked
 from mcetm.pipeline.models import train_models
 from mcetm.pipeline.results import Seconds, learning_curve, read_seconds
+from mcetm.pipeline.source import read_log
 from mcetm.pipeline.stages import Stages
-from mcetm.pipeline.train import read_log, seeds_of, train_run
+from mcetm.pipeline.train import seeds_of, train_run
 from mcetm.tasks.registry import ReferenceScores, get_task
 from mcetm.training.metrics import MetricsFile
 
 FORMAT = 1
 EVALUATION_SEED = 1_000
 """Of the environments that finished policies are measured in: no training looks at these starts."""
-_BESIDE = ("dataset", "task", "models_from", "baselines", "label", "preset")
+_BESIDE = ("dataset", "columns", "task", "models_from", "baselines", "label", "preset")
 """Settings that do not change what is found: where data and models lie, what else is trained, names."""
 
 

@@ -12,17 +12,15 @@ import numpy as np
 
 from mcetm.agents.policy import read_about, seed_folders
 from mcetm.errors import UserError
+from mcetm.estimates import PolicyEstimates, load_estimates
 from mcetm.evaluation.comparison import Comparison, Curve, Dataset, Entry, compare, pool
 from mcetm.pipeline.config import read_settings
 from mcetm.pipeline.folder import compared_folder
-from mcetm.pipeline.results import Results, learning_curve, read_dataset_checksum, read_results
-from mcetm.tasks.datasets import D4RL_DATASETS, RECIPES, task_of
+from mcetm.pipeline.results import Results, learning_curve, read_environment, read_module_file, read_results
+from mcetm.tasks.datasets import RECIPES, source_name, task_of
 from mcetm.tasks.own import UnnamedModuleError, task_in_file
 from mcetm.tasks.registry import ReferenceScores, Task
 from mcetm.training.metrics import MetricsFile
-
-_FILES = (".hdf5", ".h5", ".npz", ".csv", ".parquet")
-_D4RL_FILES = {file: name for name, file in D4RL_DATASETS.items()}
 
 
 @dataclass(frozen=True)
@@ -38,6 +36,8 @@ class _Line:
     updates: int | None
     curve: Curve | None
     settings: Any
+    estimates: tuple[PolicyEstimates, ...] = ()
+    """Where its returns are estimates: those of each seed."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,7 @@ def compare_runs(runs: Sequence[str | Path]) -> Comparison:
             by_algorithm.setdefault(line.algorithm, []).append(line)
         for algorithm, lines in by_algorithm.items():
             kept = _without_repetition(lines, name)
+            notes += _estimated(algorithm, name, kept)
             if any(line.settings != kept[0].settings for line in kept):
                 notes.append(f"{algorithm} on {name} pools runs with different settings.")
             entries[algorithm, name] = _pool(kept)
@@ -96,10 +97,10 @@ def _read(folder: Path, label: str | None) -> _Run:
     seeds, own, lines = tuple(results.seeds), results.own, []
     for name in [own] if label is not None else list(results.algorithms):
         found = results.algorithms[name]
-        if found is None:
-            raise UserError(
-                f"{folder} has no returns to compare: its dataset had no task to measure them in."
-            )
+        if found is None and name != own:
+            continue  # only the run's own policies are kept, so that no other can be estimated
+        estimates = () if found is not None else _estimates(folder, seeds)
+        returns = tuple(_value(folder, one) for one in estimates) if found is None else tuple(found.returns)
         place = folder if name == own else compared_folder(folder, name)
         history = MetricsFile(place / "metrics.jsonl").read()
         lines.append(
@@ -108,17 +109,55 @@ def _read(folder: Path, label: str | None) -> _Run:
                 folder=folder,
                 own=name == own,
                 seeds=seeds,
-                returns=tuple(found.returns),
+                returns=returns,
                 updates=int(history[-1]["step"]) if history else None,
                 curve=learning_curve(history, len(seeds)),
                 settings=[config.get(name) for name in ("algorithm", "model", "world")],
+                estimates=estimates,
             )
         )
     task = _task(folder, config, results.dataset)
     _check_scores(folder, results, None if task is None else task.scores)
     return _Run(
-        folder, results.dataset, read_dataset_checksum(folder), results.data_return, task, tuple(lines)
+        folder,
+        results.dataset,
+        read_environment(folder).dataset_checksum,
+        results.data_return,
+        task,
+        tuple(lines),
     )
+
+
+def _estimates(folder: Path, seeds: tuple[int, ...]) -> tuple[PolicyEstimates, ...]:
+    """The estimate of each seed of a run that had no environment to be measured in."""
+    by_name = {one.policy.rpartition(" ")[2]: one for one in load_estimates(folder / "estimates")}
+    names = [f"seed-{seed}" for seed in seeds]
+    if any(name not in by_name for name in names):
+        raise UserError(
+            f"{folder} has no returns to compare: its dataset had no task to measure them in. "
+            f"Estimate them first: mcetm estimate {folder}"
+        )
+    return tuple(by_name[name] for name in names)
+
+
+def _value(folder: Path, found: PolicyEstimates) -> float:
+    chosen = found.chosen
+    if chosen is None or chosen.value is None:
+        raise UserError(f"{folder} cannot be compared: no estimator had an answer for {found.policy}.")
+    return chosen.value
+
+
+def _estimated(algorithm: str, dataset: str, lines: Sequence[_Line]) -> list[str]:
+    """That numbers are estimates, and how many of them can be believed."""
+    found = [one for line in lines for one in line.estimates]
+    if not found:
+        return []
+    believed = sum(one.believed for one in found)
+    words = (
+        f"{algorithm} on {dataset}: returns are estimates, not measured; {believed} of {len(found)} believed."
+    )
+    some = "" if all(line.estimates for line in lines) else " Measured returns are pooled with them."
+    return [words + some]
 
 
 def _check_together(folder: Path, config: dict[str, Any], results: Results) -> None:
@@ -139,7 +178,7 @@ def _check_together(folder: Path, config: dict[str, Any], results: Results) -> N
 def _task(folder: Path, config: dict[str, Any], source: str) -> Task | None:
     """The task of a run: as configured, as its policies say, or as the dataset's name tells."""
     policies = [place for place in seed_folders(folder) if (place / "policy.json").exists()]
-    name = _short(source)
+    name = source_name(source)
     recipe = RECIPES.get(name)
     candidates = (
         config.get("task"),
@@ -149,7 +188,7 @@ def _task(folder: Path, config: dict[str, Any], source: str) -> Task | None:
     for candidate in candidates:
         if candidate is not None:
             try:
-                return task_in_file(str(candidate), folder)
+                return task_in_file(str(candidate), folder, module_file=read_module_file(folder))
             except UnnamedModuleError:
                 raise
             except UserError:  # a task of the user's own that is not at hand: returns are still returns
@@ -183,17 +222,9 @@ def _by_dataset(runs: Sequence[_Run]) -> dict[str, list[_Run]]:
                 break
         else:
             groups.append([run])
-    names = [min((_short(run.source) for run in group), key=len) for group in groups]
+    names = [min((source_name(run.source) for run in group), key=len) for group in groups]
     clear = len(set(names)) == len(names)
     return {name if clear else group[0].source: group for name, group in zip(names, groups, strict=True)}
-
-
-def _short(source: str) -> str:
-    """A D4RL file by its dataset's name, another file by its own."""
-    path = Path(source)
-    if path.suffix.lower() not in _FILES:
-        return source.removeprefix("d4rl:").removeprefix("minari:")
-    return _D4RL_FILES.get(path.name, path.stem)
 
 
 def _without_repetition(lines: Sequence[_Line], dataset: str) -> list[_Line]:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, SkipValidation, ValidationError
 
 from mcetm.agents import ALGORITHMS, Algorithm, EvaluationSettings
+from mcetm.data.columns import Columns
 from mcetm.documents import FileError, Label, Name, Text, parse, read_bytes
 from mcetm.dynamics import MODELS, ModelSettings, TransitionModel, WorldSettings
 from mcetm.errors import UserError
@@ -44,6 +45,8 @@ class TrainConfig:
     """A file, a name from `mcetm data list`, or a Minari id."""
     task: Name | None = None
     """Task the data belong to, where the source does not say."""
+    columns: Columns | None = None
+    """What the columns of a table are; see `mcetm.Columns`."""
     preset: Text = "quick"
     """Where the settings come from."""
     label: Label
@@ -199,6 +202,7 @@ def plain_of(config: TrainConfig) -> dict[str, Any]:
     content["baselines"] = [
         {"label": b.label, "algorithm": to_plain(b.algorithm), "part": b.part} for b in config.baselines
     ]
+    content["columns"] = None if config.columns is None else to_plain(config.columns)
     model = config.model
     for name in ("world", "algorithm", "evaluation"):
         content[name] = to_plain(content[name])
@@ -265,7 +269,11 @@ def with_steps(config: TrainConfig, steps: int) -> TrainConfig:
 
 def changed(config: TrainConfig, changes: Sequence[str]) -> TrainConfig:
     """The settings with some of them changed, each given as `path.to.setting=value`, the value as JSON."""
-    content = plain_of(config)
+    return config_of(put_all(plain_of(config), changes))
+
+
+def put_all(content: dict[str, Any], changes: Sequence[str]) -> dict[str, Any]:
+    """The same plain data with these changes made in it, each given as `path.to.setting=value`."""
     for change in changes:
         path, sign, text = change.partition("=")
         if not sign or not path:
@@ -275,7 +283,7 @@ def changed(config: TrainConfig, changes: Sequence[str]) -> TrainConfig:
         except (ValueError, RecursionError):
             value = text
         put(content, path, value)
-    return config_of(content)
+    return content
 
 
 def put(content: dict[str, Any], path: str, value: Any) -> None:

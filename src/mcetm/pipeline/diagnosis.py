@@ -37,7 +37,7 @@ def diagnose(agent: Agent, task: Task, holdout: Transitions, *, episodes: int) -
     worlds, learners = agent.worlds, cast(Learner, agent.learner)
     view = cast(ModelBased, agent.algorithm).view if agent.algorithm.model_based else None
     measure = eqx.filter_jit(_measure)
-    held = Batch.of(holdout).draw(_ROWS, key=jax.random.key(0))
+    held = Batch.of(holdout.with_next).draw(_ROWS, key=jax.random.key(0))
     each: list[Learner] = [take_members(learners, i) for i in range(len(worlds))]
     found: dict[str, list[float]] = {}
     with Pool() as pool:

@@ -11,7 +11,8 @@ from mcetm.dynamics import World
 from mcetm.errors import UserError
 from mcetm.pipeline.config import TrainConfig, read_config
 from mcetm.pipeline.models import Models, train_models
-from mcetm.pipeline.train import read_log, seeds_of
+from mcetm.pipeline.source import read_log_again
+from mcetm.pipeline.train import seeds_of
 from mcetm.tasks.registry import Task, get_task
 
 
@@ -47,7 +48,7 @@ def read_finished(folder: Path) -> Finished:
         raise UserError(f"{folder} is not finished; go on with: mcetm train --resume {folder}")
     if config.model is None or not config.model.has_energy:
         raise UserError(f"{folder} has a model without energies, or none; a run of mcetm has one.")
-    log = read_log(config, infos=True)
+    log = read_log_again(config, folder, infos=True)
     task = None if log.metadata.task is None else get_task(log.metadata.task)
     train, holdout = log.split(config.holdout, seed=config.seed)
     # Finished stages are read, each checked against its settings and its data.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from mcetm.console import say
 from mcetm.data.transitions import Transitions
-from mcetm.dynamics import World, held_out_energies
+from mcetm.dynamics import EnergyModel, World, held_out_energies
 from mcetm.dynamics.model import part_keys
 from mcetm.errors import UserError
 from mcetm.files import Folders
@@ -57,13 +57,38 @@ def train_models(
     The folder of another run is only read: what is not finished there is trained here.
     """
     stages = stages or Stages()
+    world = read_world(config, train, holdout, task, folder=folder, stages=stages)
+    if world.trust is None or world.trust.next_state is None:
+        return Models(world)
+    with stages.stage("calibration"):
+        energies = held_out_energies(
+            cast(EnergyModel, world.model),
+            holdout,
+            config.world.calibration,
+            world.trust.next_state,
+            key=part_keys(config.seed).held_out,
+        )
+    return Models(world, np.asarray(energies))
+
+
+def read_world(
+    config: TrainConfig,
+    train: Transitions,
+    holdout: Transitions,
+    task: Task | None,
+    *,
+    folder: Path,
+    stages: Stages | None = None,
+) -> World:
+    """The world of a run; of what is finished nothing is trained, and the limits are computed again."""
+    stages = stages or Stages()
     finished, begun = _parts(earlier_models(config))
     own = [name for name in {*finished, *begun} if (folder / name).is_dir()]
     for name in begun.keys() - finished.keys() - set(own):
         say(f"{begun[name]} is not finished, so this part is trained anew here.")
     folders = Folders(folder, {name: path for name, path in finished.items() if name not in own})
     model = config.model.fit(train, holdout=holdout, seed=config.seed, folder=folders, stages=stages.stage)
-    world = World.of(
+    return World.of(
         model,
         train,
         holdout=holdout,
@@ -73,17 +98,6 @@ def train_models(
         folder=folders,
         stages=stages.stage,
     )
-    if world.trust is None or world.trust.next_state is None:
-        return Models(world)
-    with stages.stage("calibration"):
-        energies = held_out_energies(
-            model,
-            holdout,
-            config.world.calibration,
-            world.trust.next_state,
-            key=part_keys(config.seed).held_out,
-        )
-    return Models(world, np.asarray(energies))
 
 
 def earlier_models(config: TrainConfig) -> list[Path]:

@@ -10,8 +10,22 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import ConfigDict, Field, model_validator
 
-from mcetm.documents import Checksum, Count, Finite, Label, Record, Text, read_json
+from mcetm.data.card import Card
+from mcetm.documents import (
+    Checksum,
+    Count,
+    Finite,
+    Label,
+    Name,
+    Record,
+    Text,
+    checked,
+    parse,
+    read_bytes,
+    read_json,
+)
 from mcetm.evaluation.comparison import Curve
+from mcetm.files import write_json
 
 Returns = Annotated[list[Finite], Field(min_length=1)]
 
@@ -59,12 +73,23 @@ class Results(Record):
         return list(self.algorithms)[-1]
 
 
+class Measured(Record):
+    """Where returns were measured."""
+
+    task: Name
+    environment: Text
+    module_file: Name | None = None
+    """The file of the user's own module that the task's name begins with."""
+
+
 class Environment(Record):
     """What a result was made with; what else is written there is for people."""
 
     model_config = ConfigDict(extra="allow")
 
     dataset_checksum: Checksum | None = None
+    measured_in: Measured | None = None
+    """None where there was no environment, or in runs of earlier versions."""
 
 
 Seconds = dict[Text, Annotated[Finite, Field(ge=0)]]
@@ -76,10 +101,35 @@ def read_results(folder: Path) -> Results:
     return read_json(folder / "results.json", Results)
 
 
-def read_dataset_checksum(folder: Path) -> str | None:
-    """The checksum of the data that a run had, where it says one."""
+def read_environment(folder: Path) -> Environment:
+    """What a run was made with, as far as it says."""
     path = folder / "environment.json"
-    return read_json(path, Environment).dataset_checksum if path.exists() else None
+    return read_json(path, Environment) if path.exists() else Environment()
+
+
+def read_module_file(folder: Path) -> str | None:
+    """The file of the user's own module that a run's task was in."""
+    measured = read_environment(folder).measured_in
+    return None if measured is None else measured.module_file
+
+
+def write_card(folder: Path, card: Card) -> None:
+    """Keep the dataset card of a run's log, so that the run can be cited from its folder alone."""
+    write_json(folder / "card.json", card.to_dict())
+
+
+def read_card(folder: Path) -> Card | None:
+    """The dataset card of a run's log; runs of earlier versions have none."""
+    path = folder / "card.json"
+    if not path.exists():
+        return None
+    content = parse(path, read_bytes(path, largest=2**26))
+    metadata = content.get("metadata") if isinstance(content, dict) else None
+    if isinstance(metadata, dict):  # JSON knows no infinity
+        for name, endless in (("action_low", -math.inf), ("action_high", math.inf)):
+            if isinstance(bounds := metadata.get(name), list):
+                metadata[name] = [endless if bound is None else bound for bound in bounds]
+    return checked(path, content, Card)
 
 
 def read_seconds(path: Path) -> dict[str, float]:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from mcetm.agents.fit import Agent, fit_agent, mean_returns
+from mcetm.data.card import Card, make_card
 from mcetm.data.transitions import Transitions
-from mcetm.envs import load_dataset
 from mcetm.errors import UserError
 from mcetm.files import write_json
 from mcetm.memory import is_shortage
@@ -28,10 +28,13 @@ from mcetm.pipeline.environment import describe_environment
 from mcetm.pipeline.folder import compared_folder
 from mcetm.pipeline.lock import is_free_for_a_run, locked
 from mcetm.pipeline.models import Models, train_models
+from mcetm.pipeline.results import write_card
 from mcetm.pipeline.sizes import check_sizes
+from mcetm.pipeline.source import read_log
 from mcetm.pipeline.stages import Stages
 from mcetm.report.page import write_report
-from mcetm.tasks.own import task_in_file
+from mcetm.tasks.datasets import source_name
+from mcetm.tasks.own import module_file
 from mcetm.tasks.registry import Task, get_task
 from mcetm.training.loggers import LoggerName, make_logger, require_logger
 
@@ -61,7 +64,12 @@ class Run:
 
 
 def train_run(
-    config: TrainConfig, folder: Path, log: Transitions, *, loggers: Sequence[LoggerName] = ()
+    config: TrainConfig,
+    folder: Path,
+    log: Transitions,
+    card: Card | None = None,
+    *,
+    loggers: Sequence[LoggerName] = (),
 ) -> Run:
     """Begin a run, or go on with it, alone in its folder.
 
@@ -77,7 +85,7 @@ def train_run(
     with locked(folder):
         begun = start_run(config, folder)
         try:
-            return run_training(folder, config, log, loggers=loggers)
+            return run_training(folder, config, log, card, loggers=loggers)
         except (UserError, MemoryError, RuntimeError) as error:
             if begun and (isinstance(error, UserError) or is_shortage(error)):
                 _withdraw(folder)
@@ -103,36 +111,32 @@ def _withdraw(folder: Path) -> None:
     """Take back what a run wrote before it learned anything."""
     if any(folder.rglob("metrics.jsonl")):
         return
-    for name in ("config.json", "environment.json", "seconds.json"):
+    for name in ("config.json", "environment.json", "card.json", "seconds.json"):
         (folder / name).unlink(missing_ok=True)
     for path in sorted(folder.rglob("*"), reverse=True):  # what is inside comes first
         with contextlib.suppress(OSError):
             path.rmdir()
 
 
-def read_log(config: TrainConfig, *, infos: bool = False, file: Path | str = "config.json") -> Transitions:
-    """The dataset of a run, which must have actions and rewards; `file` is where its settings come from."""
-    if config.task is not None:
-        task_in_file(config.task, file)
-    log = load_dataset(config.dataset, task=config.task, infos=infos)
-    log.require("reward", "action")
-    return log
-
-
 def run_training(
     folder: Path,
     config: TrainConfig,
     log: Transitions | None = None,
+    card: Card | None = None,
     *,
     loggers: Sequence[LoggerName] = (),
 ) -> Run:
     """Do all that the configuration says and the folder does not hold yet; `log` if it is already read."""
     log = read_log(config) if log is None else log
+    card = make_card(log) if card is None else card
+    write_card(folder, card)
     task = None if log.metadata.task is None else get_task(log.metadata.task)
-    environment = {**describe_environment(), "dataset_checksum": log.checksum}
+    measured = None if task is None else _measured(config, task)
+    environment = {**describe_environment(), "dataset_checksum": log.checksum, "measured_in": measured}
     write_json(folder / "environment.json", environment)
     train, holdout = log.split(config.holdout, seed=config.seed)
-    lines, stages = _lines(config), Stages(folder / "seconds.json")
+    lines = _lines(config)
+    stages = Stages(folder / "seconds.json", _plan(config, log, task))
     models = None
     if config.model is not None:
         models = train_models(config, train, holdout, task, folder=folder / "models", stages=stages)
@@ -174,15 +178,40 @@ def run_training(
     with stages.stage("report"):
         write_report(
             folder,
-            title=f"{config.label} on {config.dataset}",
+            title=f"{config.label} on {source_name(config.dataset)}",
             results=results,
             histories={outcome.name: outcome.history for outcome in outcomes},
             energies=None if models is None else models.held_out,
             thresholds=None if models is None else models.deltas,
             config=plain_of(config),
             environment=environment,
+            log=card,
         )
     return run
+
+
+def _plan(config: TrainConfig, log: Transitions, task: Task | None) -> list[str]:
+    """The stages of a run, as far as they are known beforehand."""
+    plan: list[str] = []
+    if config.model is not None:
+        ends = config.world.termination != "none" and log.terminated.any()
+        learned = ends and (config.world.termination == "learned" or task is None)
+        parts = {"reward": True, "termination": learned, "pairs": config.world.pairs, "calibration": True}
+        plan += [*config.model.parts, *(name for name, there in parts.items() if there)]
+    for line in _lines(config):
+        plan += [f"policy: {line.label}", *([] if task is None else ["evaluation and diagnosis"])]
+    return [*plan, "report"]
+
+
+def _measured(config: TrainConfig, task: Task) -> dict[str, Any]:
+    """Where returns are measured, so that it is found again from any folder."""
+    name = task_name(config, task)
+    return {"task": name, "environment": task.env_id, "module_file": module_file(name)}
+
+
+def task_name(config: TrainConfig, task: Task) -> str:
+    """With its module, where the user's own has one: `task_in_file` knows it again."""
+    return config.task or task.name
 
 
 def results_of(run: Run) -> dict[str, Any]:
@@ -227,8 +256,7 @@ def _save(folder: Path, agent: Agent, config: TrainConfig, task: Task | None, ch
     for seed, policy in zip(seeds_of(config), agent.policies, strict=True):
         about = {
             **policy.about,
-            # With its module, where the user's own has one: `task_in_file` knows it again.
-            "task": None if task is None else config.task or task.name,
+            "task": None if task is None else task_name(config, task),
             "dataset": config.dataset,
             "algorithm": config.label,
             "preset": config.preset,

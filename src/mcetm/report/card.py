@@ -10,7 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from mcetm.data.card import Card, Columns, Summary
+from mcetm.data.card import Card, ColumnRanges, Summary
 from mcetm.data.transitions import Metadata
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -41,8 +41,7 @@ def _facts(card: Card) -> RenderableType:
     row("task", metadata.task or "unknown")
     if metadata.provenance:
         row("origin", _origin(metadata.provenance))
-    dropped = f" ({metadata.dropped:,} dropped: next observation unknown)" if metadata.dropped else ""
-    row("transitions", f"{card.transitions:,}{dropped}")
+    row("transitions", transitions_of(card))
     row("episodes", f"{card.episodes:,}, {card.terminations:,} terminated and {card.truncations:,} truncated")
     row("  length", _summary(card.lengths))
     if card.returns is not None:
@@ -58,6 +57,13 @@ def _facts(card: Card) -> RenderableType:
     row("continuity", _continuity(card))
     row("checksum", card.checksum[:16])
     return Panel(table, title="dataset card", title_align="left")
+
+
+def transitions_of(card: Card) -> str:
+    """How many there are, and what became of rows that do not say what came after."""
+    kept = f", {card.without_next:,} of them without a next observation" if card.without_next else ""
+    lost = f" ({card.metadata.dropped:,} dropped)" if card.metadata.dropped else ""
+    return f"{card.transitions:,}{kept}{lost}"
 
 
 def _origin(provenance: Mapping[str, Any]) -> str:
@@ -131,7 +137,7 @@ def _continuity(card: Card) -> str:
     return f"broken at {continuity.broken:,} of {continuity.checked:,} places inside episodes"
 
 
-def _ranges(name: str, columns: Columns, metadata: Metadata) -> RenderableType:
+def _ranges(name: str, columns: ColumnRanges, metadata: Metadata) -> RenderableType:
     table = Table(title=f"{name} columns", title_justify="left", box=None, padding=(0, 1), title_style="bold")
     for heading in ("", "min", "max", "mean", "std", ""):
         table.add_column(heading, justify="right", overflow="fold")

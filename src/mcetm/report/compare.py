@@ -16,6 +16,7 @@ import numpy as np
 from mcetm.console import one_line, printable
 from mcetm.evaluation.comparison import Comparison, Dataset, Summary
 from mcetm.evaluation.statistics import Interval
+from mcetm.numbers import decimals_of
 from mcetm.report.figures import STYLES, figure
 
 if TYPE_CHECKING:
@@ -179,13 +180,20 @@ class _Number:
     """Numbers of one comparison with the same number of decimals."""
 
     def __init__(self, comparison: Comparison) -> None:
-        largest = max(abs(summary.mean.value) for summary in comparison.summaries.values())
-        self.decimals = 1 if comparison.measure == "score" or largest < 100 else 0
+        self.decimals = 1 if comparison.measure == "score" else _decimals(comparison)
 
     def __call__(self, value: float | None) -> str:
         if value is None:
             return _NONE
         return f"{round(float(value), self.decimals) + 0.0:,.{self.decimals}f}"  # no negative zero
+
+
+def _decimals(comparison: Comparison) -> int:
+    """Decimals that returns need: the more, the smaller they are."""
+    found = list(comparison.summaries.values())
+    if max(abs(summary.mean.value) for summary in found) >= 100:
+        return 0
+    return max(1, *(decimals_of(summary.mean.value, summary.std or None) for summary in found))
 
 
 def _cell(summary: Summary | None, number: _Number) -> str:

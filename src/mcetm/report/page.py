@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 
 from mcetm.console import one_line
+from mcetm.data.card import Card
 from mcetm.files import write_text
+from mcetm.numbers import number, numbers, with_spread
+from mcetm.report.card import transitions_of
 from mcetm.report.figures import STYLES, figure
 
 _CSS = """
@@ -37,6 +40,7 @@ def write_report(
     thresholds: np.ndarray | None,
     config: dict[str, Any],
     environment: dict[str, Any],
+    log: Card | None = None,
 ) -> Path:
     """Draw the figures of a run and put them, its table and its settings on one page."""
     figures = folder / "figures"
@@ -56,6 +60,8 @@ def write_report(
         words = f"{own}: mean Q, the penalty before its weight, and the shares that are cut off."
         shown.append(("signals", words))
     parts = [f"<h1>{html.escape(title)}</h1>", _table(results), _diagnosis(results)]
+    if log is not None:
+        parts.append(_log(log))
     for name, words in shown:
         image = base64.b64encode((figures / f"{name}.png").read_bytes()).decode()
         source = f"data:image/png;base64,{image}"
@@ -125,6 +131,23 @@ def draw_signals(path: Path, history: list[dict[str, Any]]) -> None:
                 axis.legend(fontsize=8)
 
 
+def _log(card: Card) -> str:
+    """What the run learned from, and what about it should make its reader careful."""
+    metadata = card.metadata
+    ends = f"{card.episodes:,}, {card.terminations:,} terminated and {card.truncations:,} truncated"
+    rows = [("source", metadata.source), ("transitions", transitions_of(card)), ("episodes", ends)]
+    for field, names in (("observations", metadata.obs_names), ("actions", metadata.action_names)):
+        if names is not None:
+            rows.append((field, ", ".join(names)))
+    if metadata.reward_name is not None:
+        rows.append(("reward", metadata.reward_name))
+    cells = "".join(f"<tr><td>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>" for a, b in rows)
+    known = "".join(f"<li>{html.escape(one_line(words, 1000))}</li>" for words in card.warnings)
+    return f"<h2>The log</h2><table>{cells}</table>" + (
+        f"<p>Worth knowing:</p><ul>{known}</ul>" if known else ""
+    )
+
+
 _DIAGNOSIS = (
     ("value Q", "q"),
     ("what really followed", "return_to_go"),
@@ -160,19 +183,17 @@ def _diagnosis(results: dict[str, Any]) -> str:
 
 
 def _mean(seeds: list[float] | None) -> str:
-    return "" if seeds is None else f"{np.mean(seeds):.4g}"
+    return "" if seeds is None else number(float(np.mean(seeds)))
 
 
 def _table(results: dict[str, Any]) -> str:
-    rows = [("the data", f"{results['data_return']:,.1f}", "", "")]
-    for name, found in results["algorithms"].items():
-        if found is None:
-            rows.append((name, "not measured: there is no environment", "", ""))
-            continue
-        spread = "" if found["std"] is None else f" ± {found['std']:,.1f}"
+    measured = {name: found for name, found in results["algorithms"].items() if found is not None}
+    rows = [("the data", number(results["data_return"]), "", "")]
+    for name, found in measured.items():
         score = "" if found["score"] is None else f"{found['score']:.1f}"
-        seeds = ", ".join(f"{x:,.1f}" for x in found["returns"])
-        rows.append((name, f"{found['mean']:,.1f}{spread}", score, seeds))
+        rows.append((name, with_spread(found["returns"]), score, ", ".join(numbers(found["returns"]))))
     cells = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows)
     body = "".join(f"<tr>{row}</tr>" for row in cells)
-    return f"<table><tr><th></th><th>return</th><th>score</th><th>seeds</th></tr>{body}</table>"
+    table = f"<table><tr><th></th><th>return</th><th>score</th><th>seeds</th></tr>{body}</table>"
+    missing = "" if measured else "<p>The policies' returns were not measured: there is no environment.</p>"
+    return table + missing

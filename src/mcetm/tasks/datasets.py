@@ -8,6 +8,7 @@ with every file collected from it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -104,3 +105,16 @@ def task_of(name: str) -> str | None:
     """The locomotion task a D4RL-like file or dataset name starts with, if any."""
     head = name.replace("_", "-").split("-")[0]
     return head if head in ("hopper", "walker2d", "halfcheetah") else None
+
+
+FILES = (".hdf5", ".h5", ".npz", ".csv", ".tsv", ".txt", ".parquet", ".arrow", ".feather")
+"""What the names of files with logs end in."""
+_D4RL_NAMES = {file: name for name, file in D4RL_DATASETS.items()}
+
+
+def source_name(source: str) -> str:
+    """A D4RL file by its dataset's name, another file by its own."""
+    path = Path(source)
+    if path.suffix.lower() in FILES:
+        return _D4RL_NAMES.get(path.name, path.stem)
+    return path.name if path.is_absolute() else source.removeprefix("d4rl:").removeprefix("minari:")

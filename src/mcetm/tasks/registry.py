@@ -18,6 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from mcetm.errors import UserError
+from mcetm.tasks.environments import (
+    environments_in,
+    find_environment,
+    looks_like_an_id,
+    open_environment,
+    registered_ids,
+    spaces_of,
+    split_options,
+)
 from mcetm.tasks.termination import HealthyBox
 
 
@@ -138,6 +147,10 @@ _TASKS: dict[str, Task] = {
 }
 
 
+_MADE: dict[str, Task] = {}
+"""Tasks of environments that nobody has registered as tasks, by the names that were asked for."""
+
+
 def register_task(task: Task) -> Task:
     """Make a task known by its name; the same name again must mean the same task."""
     if _TASKS.setdefault(task.name, task) != task:
@@ -148,17 +161,63 @@ def register_task(task: Task) -> Task:
 def get_task(name: str) -> Task:
     """The task of this name; an unknown name suggests the nearest.
 
-    `my_module:reach` imports `my_module`, which registers `reach`: how a command line learns of a
-    task of yours. For a name that was found in a file there is `mcetm.tasks.own.task_in_file`.
+    A name is that of a registered task, a Gymnasium id such as `Swimmer-v4`, or one of these with a module in
+    front, which is imported first: `my_module:reach` for a task that it registers, `my_module:Reach-v0`,
+    `my_module:Reach` for a class of environments. For a name that was found in a file there is
+    `mcetm.tasks.own.task_in_file`.
     """
-    module, _, short = name.rpartition(":")
-    if module:
-        import_module(module)
-        name = short
-    try:
+    if (known := known_task(name)) is not None:
+        return known
+    bare, options = split_options(name)
+    module, _, short = bare.rpartition(":")
+    found = import_module(module) if module else None
+    if short in _TASKS and not options:
+        return _TASKS[short]
+    if not _is_environment(module, short):
+        raise UserError(f"Unknown task '{name}'{_unknown(found, short)}")
+    if name not in _MADE:
+        env = open_environment(bare, options)
+        try:
+            width, low, high = spaces_of(env, bare)
+            limit = None if env.spec is None else env.spec.max_episode_steps
+        finally:
+            env.close()
+        _MADE[name] = Task(name, bare, width, low, high, limit, env_kwargs=options)
+    return _MADE[name]
+
+
+def known_task(name: str) -> Task | None:
+    """The registered task of this name, or of the environment with this id; nothing is imported for it."""
+    if name in _TASKS:
         return _TASKS[name]
-    except KeyError:
-        raise UserError(f"Unknown task '{name}'{suggestion(name, _TASKS)}") from None
+    return next((task for task in _TASKS.values() if task.env_id == name and not task.env_kwargs), None)
+
+
+def is_at_hand(name: str) -> bool:
+    """Whether a task can be had without importing a module that nobody has named."""
+    bare = name.partition("{")[0]
+    return known_task(name) is not None or (looks_like_an_id(bare) and bare in registered_ids())
+
+
+def _is_environment(module: str, short: str) -> bool:
+    return (module != "" or looks_like_an_id(short)) and find_environment(module, short)
+
+
+def _unknown(module: Any, short: str) -> str:
+    """How to go on after an unknown name."""
+    if module is not None:
+        own = environments_in(module)
+        nearest = difflib.get_close_matches(short, own, n=1, cutoff=0.6)
+        if nearest:
+            return f"; did you mean '{module.__name__}:{nearest[0]}'?"
+        has = f"has {', '.join(own[:6])}" if own else f"has no environment and registers no task '{short}'"
+        return f": the module '{module.__name__}' {has}."
+    if looks_like_an_id(short):
+        nearest = difflib.get_close_matches(short, registered_ids(), n=1, cutoff=0.6)
+        if nearest:
+            return f"; did you mean '{nearest[0]}'?"
+        return f": Gymnasium has no such id; the package that registers it goes in front, PACKAGE:{short}."
+    return suggestion(short, _TASKS)
 
 
 def import_module(module: str) -> Any:

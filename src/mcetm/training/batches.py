@@ -28,6 +28,16 @@ class Batch(eqx.Module):
     def __len__(self) -> int:
         return self.obs.shape[0]
 
+    @property
+    def next_known(self) -> Bool[Array, "*rows"]:
+        """Rows that say what came after; the others ended the task there."""
+        return ~jnp.isnan(self.next_obs).any(axis=-1)
+
+    @property
+    def next_or_same(self) -> Float[Array, "*rows obs"]:
+        """The next state; where it is unknown, the state itself: for uses that an end makes idle."""
+        return jnp.where(self.next_known[..., None], self.next_obs, self.obs)
+
     def take(self, rows: Array) -> Batch:
         """These rows."""
         return jax.tree_util.tree_map(lambda column: column[rows], self)

@@ -26,6 +26,7 @@ from mcetm.compilation import keep_programs
 from mcetm.console import progress
 from mcetm.errors import UserError
 from mcetm.nn.members import member_count, member_keys
+from mcetm.numbers import number
 from mcetm.settings import Positive, Weight, settings
 from mcetm.training.checkpoint import (
     Checkpoint,
@@ -174,8 +175,8 @@ def train_loop(
     keeper = _Keeper(saving, chunk, label)
     job, done, noted = keeper.resume(_Job(state, key, best))
     enough = False
-    with progress(label, steps, unit="steps") as advance:
-        advance(done)
+    with progress(label, steps, unit="steps", done=done) as advance:
+        advance(0, note="compiling…")
         try:
             while done < steps and not enough and not _stale(job.best, early_stopping):
                 length = min(chunk, steps - done)
@@ -197,7 +198,7 @@ def train_loop(
                         best = _updated(best, following, checked["score"], early_stopping)
                 job, done, noted = _Job(following, job.key, best), done + length, None
                 written = keeper.note(line)
-                advance(length, note=_note(written, watch))
+                advance(length, note=_note(keeper.history, watch))
                 for callback in callbacks:  # each hears of every chunk, whatever another says
                     enough |= bool(callback(written))
                 keeper.save_in_time(job, done, noted)
@@ -433,9 +434,22 @@ def _stale(best: _Best | None, rule: EarlyStopping | None) -> bool:
     return best is not None and rule is not None and int(best.stale) >= rule.patience
 
 
-def _note(line: Mapping[str, Any], watch: tuple[str, ...]) -> str:
-    """The watched metrics in a few characters; members are averaged."""
-    return "  ".join(f"{name} {np.mean(line[name]):.4g}" for name in watch if name in line)
+_NUMBERS = 2
+"""How many metrics stand beside a bar."""
+
+
+def _note(history: Sequence[Mapping[str, Any]], watch: tuple[str, ...]) -> str:
+    """The first two watched metrics that there are, at their newest; members are averaged."""
+    found = {}
+    for name in watch:
+        newest = next((line[name] for line in reversed(history[-_RECENT:]) if name in line), None)
+        if newest is not None:
+            found[name] = number(float(np.mean(newest)))
+    return ", ".join(f"{name} {value}" for name, value in list(found.items())[:_NUMBERS])
+
+
+_RECENT = 100
+"""Lines in which a metric is looked for that is not noted at every step, such as a return."""
 
 
 def over_members(step: Step) -> Step:

@@ -148,7 +148,7 @@ def _job(dataset: str, make: Callable[[str], EnergyErrorConfig], settings: Energ
     config = replace(config, seeds=config.seeds if settings.seeds is None else settings.seeds)
     recipe = RECIPES[dataset]
     if config.transitions is None:
-        log = load_dataset(dataset, infos=True)
+        log = load_dataset(dataset, infos=True).with_next
     else:
         log = collect_recipe(recipe, steps=config.transitions)
     task = get_task(recipe.task)

@@ -60,7 +60,7 @@ class Logs:
         """A level of a task; what had to be collected at a size of its own is kept in the folder."""
         name = f"{task}-{level}"
         if self.source == "d4rl":
-            return thinned(load_dataset(f"{name}-v2"), self.transitions, seed=self.seed)
+            return thinned(load_dataset(f"{name}-v2").with_next, self.transitions, seed=self.seed)
         recipe = RECIPES[name]
         if self.transitions >= recipe.transitions:
             return load_dataset(name)
