@@ -35,7 +35,7 @@ def read_world(folder: Path) -> tuple[TrainConfig, World, Transitions]:
         raise UserError(f"{folder} is not finished; go on with: mcetm train --resume {folder}")
     if config.model is None:
         raise UserError(f"{folder} has no model: {config.label} learns without one.")
-    log = read_log(config)
+    log = read_log_again(config, folder)
     task = None if log.metadata.task is None else get_task(log.metadata.task)
     train, holdout = log.split(config.holdout, seed=config.seed)
     return config, train_models(config, train, holdout, task, folder=folder / "models").world, log
