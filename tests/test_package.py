@@ -36,6 +36,12 @@ def test_the_version_is_stated_once() -> None:
     assert f"## {PROJECT['version']}" in (ROOT / "CHANGELOG.md").read_text()
 
 
+def test_the_citation_is_of_this_version_and_licence() -> None:
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {PROJECT['version']}\n" in citation
+    assert f"\nlicense: {PROJECT['license']}\n" in citation
+
+
 def test_a_package_that_is_not_installed_has_no_version_and_does_no_harm() -> None:
     assert version_of("numpy")[0].isdigit()
     assert version_of("not-a-package-of-this-world") == "uninstalled"

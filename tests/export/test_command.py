@@ -13,6 +13,7 @@ import pytest
 
 from mcetm.cli import main
 from tests.export.example import ABOUT, scored_policy
+from tests.pipeline.runs import write_run
 
 DOCS = Path(__file__).parents[2] / "docs" / "export.md"
 
@@ -67,6 +68,25 @@ def test_a_mistake_is_one_sentence(
     assert said.splitlines()[-1].startswith("mcetm: ")
     assert said.count("mcetm: ") == 1
     assert Path("there.h").read_text() == "mine"
+
+
+def test_a_part_that_is_not_there_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = write_run(tmp_path / "run", [50, 60], algo="bc")
+    assert export(run, "--part", "dynamics", "--out", tmp_path / "m.stablehlo") == 2
+    assert "has no model: behaviour cloning learns without one" in capsys.readouterr().err
+    assert export(run, "--part", "dynamics", "--seed", 0, "--out", tmp_path / "m.stablehlo") == 2
+    assert "the seeds of a run share its model" in capsys.readouterr().err
+
+
+def test_no_folder_of_the_users_travels_with_a_policy(tmp_path: Path) -> None:
+    for said, name in {
+        "/home/me/plant.csv": "plant.csv",
+        "mujoco/hopper/expert-v0": None,
+        "tank-mixed": None,
+    }.items():
+        policy = replace(scored_policy(), about={**ABOUT, "dataset": said})
+        (path,) = policy.export(tmp_path / "p.h")
+        assert f"dataset: {name or said}\n" in path.read_text()
 
 
 def test_force_replaces(run: Path) -> None:

@@ -109,6 +109,11 @@ def test_a_run_is_complete_and_one_killed_in_its_stages_is_the_same(tmp_path: Pa
     second = numpy_policy(take_members(finished.agent.actors, 1))
     np.testing.assert_array_equal(second.mode(obs), mcetm.load_policy(folder / "policy" / "seed-1")(obs))
     assert finished.models.world.model.has_energy
+    saved = mcetm.load_policy(folder / "policy" / "seed-1")
+    score = finished.models.world.pair_score(obs, saved(obs))
+    np.testing.assert_allclose(saved.trust(obs).score, score, rtol=1e-3, atol=1e-3)
+    environment = json.loads((folder / "environment.json").read_text())
+    assert saved.about["data_checksum"] == environment["dataset_checksum"]
     assert len(finished.train) + len(finished.holdout) == 800
 
     killed = tmp_path / "killed"

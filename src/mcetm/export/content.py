@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,8 @@ class PolicyContent:
         """The deterministic policy of a network."""
         low = np.array(network.low or (-1.0,) * network.action_dim, np.float32)
         high = np.array(network.high or (1.0,) * network.action_dim, np.float32)
+        # A path says where somebody's files lie; its last name is enough for others.
+        about = {**about, "dataset": source_name(about.get("dataset"))}
         said = {
             "obs_dim": network.obs_dim,
             "action_dim": network.action_dim,
@@ -70,3 +73,10 @@ class PolicyContent:
     def action_dim(self) -> int:
         """Width of an action."""
         return len(self.low)
+
+
+def source_name(source: str | None) -> str | None:
+    """What a dataset is called, without the folders that its file lies in."""
+    if source is None or not Path(source).suffix:
+        return source
+    return Path(source).name

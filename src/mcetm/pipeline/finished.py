@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mcetm.agents.fit import Agent, fit_agent
 from mcetm.data.transitions import Transitions
+from mcetm.dynamics import World
 from mcetm.errors import UserError
 from mcetm.pipeline.config import TrainConfig, read_config
 from mcetm.pipeline.models import Models, train_models
@@ -25,6 +26,19 @@ class Finished:
     holdout: Transitions
     models: Models
     agent: Agent
+
+
+def read_world(folder: Path) -> tuple[TrainConfig, World, Transitions]:
+    """The settings of a run, its world as it was trained, and the whole log; nothing is trained."""
+    config = read_config(folder / "config.json")
+    if not (folder / "results.json").is_file():
+        raise UserError(f"{folder} is not finished; go on with: mcetm train --resume {folder}")
+    if config.model is None:
+        raise UserError(f"{folder} has no model: {config.label} learns without one.")
+    log = read_log_again(config, folder)
+    task = None if log.metadata.task is None else get_task(log.metadata.task)
+    train, holdout = log.split(config.holdout, seed=config.seed)
+    return config, train_models(config, train, holdout, task, folder=folder / "models").world, log
 
 
 def read_finished(folder: Path) -> Finished:
