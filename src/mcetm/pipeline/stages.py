@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from mcetm.console import stage
+from mcetm.errors import UserError
 from mcetm.files import write_json
 from mcetm.pipeline.results import read_seconds
 
@@ -40,7 +41,9 @@ class Stages:
             before = self.seconds.pop(pending, 0.0) + (self.seconds.pop(name, 0.0) if over else 0.0)
             self.seconds[name if over else pending] = round(before + time.monotonic() - began, 3)
             if self._path is not None:
-                write_json(self._path, self.seconds)
+                # What interrupted a stage is said, not that the disk is too full to note it.
+                with contextlib.nullcontext() if over else contextlib.suppress(UserError):
+                    write_json(self._path, self.seconds)
 
     def _place(self, name: str) -> str:
         """Which stage of how many this is; what was not planned counts, and what was left out does not."""
