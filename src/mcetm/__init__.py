@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "agents": (
         *("BC", "COMBO", "CQL", "EDAC", "EMPO", "IQL", "MCETM", "MOBILE", "MOPO", "MOReL", "RAMBO", "SAC"),
-        *("TD3", "TD3BC", "Agent", "Policy", "load_policy"),
+        *("TD3", "TD3BC", "Agent", "Policy", "Trust", "load_policy"),
     ),
     "data": (
         "Card",

@@ -66,7 +66,8 @@ def test_memory_that_runs_out_in_the_middle_is_one_sentence_and_leaves_nothing(
     command = f"train --algo bc --seeds 1 --dataset {tmp_path / 'log.npz'} --out {tmp_path / 'run'} --set"
     # XLA asks for all of the weights at once, and no machine has them.
     assert main([*command.split(), "algorithm.width=2000000", "algorithm.steps=1"]) == 2
-    assert capsys.readouterr().err == "mcetm: There is not enough memory for this.\n"
+    said = "stage 1 of 3: policy: behaviour cloning\nmcetm: There is not enough memory for this.\n"
+    assert capsys.readouterr().err == said
     assert [path.name for path in tmp_path.iterdir()] == ["log.npz"]
 
 

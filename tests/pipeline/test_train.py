@@ -79,7 +79,7 @@ run_training(folder, read_config(folder / "config.json"))
 
 def test_a_run_is_complete_and_one_killed_in_its_stages_is_the_same(tmp_path: Path) -> None:
     log, folder = write_log(tmp_path / "log.hdf5"), tmp_path / "run"
-    config = small_config(str(log))
+    config = small_config(str(log), "world.pairs=null")
     # The children compile in haste, as this process does, and share it: only the first pays for it.
     compiler = {
         "JAX_DISABLE_MOST_OPTIMIZATIONS": "true",
@@ -253,7 +253,9 @@ def test_without_an_environment_only_what_was_asked_for_is_trained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     begun = []
-    monkeypatch.setattr("mcetm.pipeline.train.train_run", lambda config, *more: begun.append(config) or 1 / 0)
+    monkeypatch.setattr(
+        "mcetm.pipeline.train.train_run", lambda config, *_, **__: begun.append(config) or 1 / 0
+    )
     log = str(write_log(tmp_path / "log.npz", task=None))
     for more in ([], ["--task", "pendulum"], ["--set", "baselines.0.algorithm.steps=5"]):
         path = log if not more or more[0] == "--set" else str(write_log(tmp_path / "with.npz"))
