@@ -79,7 +79,7 @@ run_training(folder, read_config(folder / "config.json"))
 
 def test_a_run_is_complete_and_one_killed_in_its_stages_is_the_same(tmp_path: Path) -> None:
     log, folder = write_log(tmp_path / "log.hdf5"), tmp_path / "run"
-    config = small_config(str(log), "world.pairs=null")
+    config = small_config(str(log))
     # The children compile in haste, as this process does, and share it: only the first pays for it.
     compiler = {
         "JAX_DISABLE_MOST_OPTIMIZATIONS": "true",

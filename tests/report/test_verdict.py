@@ -51,10 +51,10 @@ def test_where_it_can_be_trusted() -> None:
     assert unknown.next == ()
     often = verdict_of(results([-20.0]), [inside(0.62, (("level_1", 0.7), ("pump", 0.2))), inside(0.99)])
     assert "In 62.0% to 99.0% of held-out states" in often.trusted[0]
-    assert often.trusted[1] == "What is outside is so mostly by: level_1, pump."
+    assert often.trusted[2] == "What is outside is so mostly by: level_1, pump."
     assert any(sentence.startswith("The policy often does") for sentence in often.next)
     rarely = verdict_of(results([-20.0]), [inside(0.997)])
-    assert len(rarely.trusted) == 1
+    assert len(rarely.trusted) == 2
     assert not any(sentence.startswith("The policy often does") for sentence in rarely.next)
 
 

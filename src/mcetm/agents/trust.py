@@ -54,12 +54,12 @@ class Trust:
             )
             return f"score {rows}; trusted up to {self.limit:.3g}"
         rows = [
-            f"as unusual as 1 in {count:,.0f}{'' if good else ' (outside' + _because(why) + ')'}"
+            f"1 in {count:,.0f}{'' if good else ' (outside' + _because(why) + ')'}"
             for count, good, why in zip(
                 np.ravel(self.one_in), np.ravel(self.trusted), self.because(), strict=True
             )
         ]
-        return f"{'; '.join(rows)} of the log's pairs"
+        return f"as unusual as {'; '.join(rows)} of the log's pairs"
 
 
 def _because(columns: tuple[str, ...]) -> str:

@@ -85,6 +85,7 @@ def _trusted(inside: Sequence[Inside]) -> tuple[list[str], bool]:
         for column, share in one.columns:
             columns.setdefault(column, []).append(share)
     worst = sorted(columns, key=lambda column: -sum(columns[column]))[:3]
+    said.append("Inside means that the log has such steps. It does not mean that the policy is good.")
     if worst and low < inside[0].expected:
         said.append(f"What is outside is so mostly by: {', '.join(worst)}.")
     return said, low < _FEW
