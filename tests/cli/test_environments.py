@@ -33,7 +33,8 @@ def test_a_run_is_used_from_another_folder(
 ) -> None:
     mcetm.collect("plant:Plant", 60, processes=1).with_metadata(task=None).save("log.npz")
     assert main(["train", "log.npz", "--task", "plant:Plant", "--out", "run", *SMALL]) == 0
-    assert "environment: plant:Plant\n" in capsys.readouterr().out
+    said = "environment: plant:Plant, episodes of 1,000 steps at most (it has no limit of its own)\n"
+    assert said in capsys.readouterr().out
     measured = json.loads((plant / "run" / "environment.json").read_text())["measured_in"]
     assert measured == {
         "task": "plant:Plant",

@@ -238,6 +238,7 @@ def _alone(config: TrainConfig) -> TrainConfig:
 
 def _where_measured(log: Transitions) -> str:
     """Where returns are measured, or how to say where."""
+    from mcetm.evaluation.returns import LONGEST
     from mcetm.tasks import get_task
 
     if log.metadata.task is None:
@@ -245,7 +246,9 @@ def _where_measured(log: Transitions) -> str:
             "environment: none, so returns are not measured; --task names one (a Gymnasium id, MODULE:CLASS)"
         )
     task = get_task(log.metadata.task)
-    steps = "" if task.time_limit is None else f", episodes of {task.time_limit:,} steps at most"
+    cut = LONGEST if task.time_limit is None else task.time_limit
+    own = " (it has no limit of its own)" if task.time_limit is None else ""
+    steps = f", episodes of {cut:,} steps at most{own}"
     same = "" if task.name.startswith(task.env_id) else f" ({task.env_id})"
     return f"environment: {task.name}{same}{steps}"
 

@@ -17,7 +17,7 @@ from mcetm.tasks.registry import Task, get_task
 
 Rows = dict[str, np.ndarray]
 
-_LONGEST = 1000
+LONGEST = 1000
 """Where an environment without a limit of its own is cut."""
 _LANES = 5
 """Episodes stepped side by side, their actions in one batch."""
@@ -111,7 +111,7 @@ def run_episodes(
             lanes=min(_LANES, episodes - start),
             lane_steps=1,  # a lane always finishes its episode, so each runs exactly one
             seed=(seed, 0, start),
-            time_limit=task.time_limit or _LONGEST,
+            time_limit=task.time_limit or LONGEST,
         )
         for policy in policies
         for start in starts
