@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from mcetm import Policy, Transitions, UserError, load_policy
+from mcetm import Columns, Policy, Transitions, UserError, load_policy
 from mcetm.agents.inside import inside_of
 from mcetm.cli import main
 from mcetm.dynamics import PairSettings, PlainPairScore, fit_pairs
 from mcetm.dynamics.pairs import RUNGS
+from mcetm.files import write_json
+from mcetm.pipeline.config import plain_of
+from mcetm.pipeline.presets import make_config
 from mcetm.report.inside import show_inside
 from tests.export.example import observations, scored_policy
 
@@ -151,3 +154,19 @@ def test_the_command_reads_a_policy_and_a_log(
     assert main(["trust", str(tmp_path / "policy"), str(tmp_path / "log.npz"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["policy"]["rows"] == 300
     assert main(["trust", str(tmp_path / "policy"), str(tmp_path / "none.npz")]) == 2
+
+
+def test_the_columns_of_a_run_are_those_of_another_table_and_of_nothing_else(
+    fitted: PlainPairScore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, run = ring(90, seed=5), tmp_path / "run"
+    columns = Columns(obs=("x", "y", "z"), action=("u", "v"), reward="r", truncated="end")
+    config = replace(make_config("quick", dataset="mine.csv", algo="bc"), columns=columns)
+    write_json(run / "config.json", plain_of(config))
+    policy_on_ring(fitted).save(run / "policy" / "seed-0")
+    log.save(tmp_path / "log.npz")
+    rows = np.column_stack([log.obs, log.action, log.reward, log.truncated])
+    np.savetxt(tmp_path / "log.csv", rows, delimiter=",", header="x,y,z,u,v,r,end", comments="", fmt="%.6g")
+    for name in ("log.npz", "log.csv"):
+        assert main(["trust", str(run), str(tmp_path / name), "--json"]) == 0, name
+        assert json.loads(capsys.readouterr().out)["seed-0"]["logged"] > 0.9

@@ -36,14 +36,17 @@ class TrustOf:
         from mcetm.agents.policy import load_policy, seed_folders
         from mcetm.console import output
         from mcetm.envs import described_columns, load_dataset
+        from mcetm.files import path_kind
+        from mcetm.formats import kind_of
         from mcetm.pipeline.config import read_config
         from mcetm.report.inside import show_inside
 
         places = seed_folders(self.folder) or [self.folder]
         config = self.folder / "config.json"
         columns = self.columns.settings(self.log) or described_columns(self.log)
-        if columns is None and config.exists():
-            columns = read_config(config).columns
+        table = path_kind(Path(self.log)) == "file" and kind_of(Path(self.log)) in ("csv", "parquet")
+        if columns is None and table and config.exists():
+            columns = read_config(config).columns  # another table of the same maker
         log = load_dataset(self.log, columns=columns)
         found = {place.name: inside_of(load_policy(place), log) for place in places}
         if self.json:

@@ -82,8 +82,8 @@ class Table(Record):
 
     @model_validator(mode="after")
     def _placed(self) -> Table:
-        if self.axis and any(system.at is None for system in self.systems):
-            raise ValueError("has an axis, so every system needs a place `at` on it")
+        if self.axis and any(system.at is None or system.label is None for system in self.systems):
+            raise ValueError("has an axis, so every system needs a label and a place `at` on it")
         return self
 
 
@@ -170,10 +170,17 @@ def read_plan(source: str) -> Plan:
 
 def planned(plan: Plan, table: Table, *, official: bool = False) -> Iterator[Planned]:
     """The cells of a table; with `official`, D4RL's own files take the place of logs that stand for them."""
+    owners: dict[str, System] = {}
     for system in table.systems:
         for log in plan.logs_of(table):
             for world in system.worlds:
-                yield _planned(plan, table, f"{log}-v2" if official else log, system, world)
+                one = _planned(plan, table, f"{log}-v2" if official else log, system, world)
+                # Under one name they would be taken for more seeds of one system.
+                if owners.setdefault(one.label, system) is not system:
+                    raise UserError(
+                        f"The table '{table.name}' has two systems called {one.label}; give each a label."
+                    )
+                yield one
 
 
 def _planned(plan: Plan, table: Table, log: str, system: System, world: Sequence[int]) -> Planned:

@@ -105,6 +105,9 @@ def test_unknown_names_are_said(tmp_path: Path) -> None:
     plan = plan_of(SMALL, tmp_path)
     with pytest.raises(UserError, match="no table 'second'; it has: main"):
         plan.chosen(["second"])
+    twice = plan_of(SMALL.replace('label = "brief"', 'label = "behaviour cloning"'), tmp_path)
+    with pytest.raises(UserError, match="two systems called behaviour cloning; give each a label"):
+        list(planned(twice, twice.table[0]))
     wrong = plan_of(SMALL.replace('"td3bc"', '"td3"'), tmp_path)
     with pytest.raises(UserError, match="Unknown algorithm 'td3'"):
         list(planned(wrong, wrong.table[0]))
