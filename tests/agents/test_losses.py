@@ -293,6 +293,8 @@ def test_iqls_value_critic_and_actor_follow_the_published_losses() -> None:
     after, metrics = improve(prepared, ALL, jnp.ones(ROWS), jax.random.key(2))
     weight = np.minimum(np.exp(3.0 * (best - np.asarray(value_of(prepared.value)))), 100.0)
     assert float(metrics["weight"]) == pytest.approx(weight.mean(), rel=1e-3)
+    effective = weight.sum() ** 2 / (weight**2).sum()
+    assert float(metrics["effective_share"]) == pytest.approx(effective / ROWS, rel=1e-3)
 
     def loss(actor: eqx.Module) -> Array:
         off = (DATA.action - jax.vmap(actor.mode)(DATA.obs)) / HALF  # pyright: ignore[reportAttributeAccessIssue]
@@ -307,6 +309,26 @@ def test_iqls_value_critic_and_actor_follow_the_published_losses() -> None:
     obs, rows = np.ones((12, 3)), np.ones(12)
     equal = Transitions.from_arrays(obs, np.ones((12, 2)), rows, obs, rows.astype(bool))
     assert reward_scale(equal) == 1.0, "equal returns have no range"
+
+
+def test_iqls_networks_see_raw_inputs_where_nothing_is_standardised() -> None:
+    spaces = Spaces(STATISTICS, LOW, HIGH)
+    raw = IQLLearner.init(IQL(width=8, depth=1, standardise=False), spaces, key=jax.random.key(0))
+    usual = IQLLearner.init(IQL(width=8, depth=1), spaces, key=jax.random.key(0))
+    obs, action = DATA.obs[0], DATA.action[0]
+    np.testing.assert_allclose(raw.value(obs), raw.value.network(obs)[0], rtol=1e-6)
+    np.testing.assert_allclose(
+        raw.value(obs), usual.value(obs * STATISTICS.obs.std + STATISTICS.obs.mean), rtol=1e-4
+    )
+    np.testing.assert_allclose(
+        raw.actor.mode(obs), usual.actor.mode(obs * STATISTICS.obs.std + STATISTICS.obs.mean), rtol=1e-4
+    )
+    scaled = action * STATISTICS.action.std + STATISTICS.action.mean
+    np.testing.assert_allclose(
+        q(raw.critics, np.asarray(obs), np.asarray(action)),
+        q(usual.critics, np.asarray(obs * STATISTICS.obs.std + STATISTICS.obs.mean), np.asarray(scaled)),
+        rtol=1e-4,
+    )
 
 
 def test_critics_are_taught_by_squared_errors_summed_over_critics() -> None:

@@ -25,7 +25,7 @@ from mcetm.data.transitions import Transitions
 from mcetm.nn.actor import LOG_STD_RANGE, Actor
 from mcetm.nn.mlp import MLP, NetworkFactory
 from mcetm.nn.scaling import InputScaling, Scaling
-from mcetm.settings import Discount, Fraction, Positive, Rate, Share, Weight, settings
+from mcetm.settings import Discount, Fraction, Positive, Rate, Share, Switch, Weight, settings
 from mcetm.training.metrics import Metrics, Rows
 from mcetm.training.optimise import apply_gradient, init_optimiser
 
@@ -54,6 +54,8 @@ class IQL(Algorithm):
     """γ."""
     smoothing: Share = 0.005
     """How far target critics move towards the critics at each step."""
+    standardise: Switch = True
+    """Networks see observations and actions in spreads of the log; the authors' see them as they are."""
     batch_size: Positive = 128
     """Transitions of a minibatch."""
     steps: Positive = 5000
@@ -106,9 +108,11 @@ class IQLLearner(eqx.Module):
         statistics, low, high = spaces
         actor_key, critic_key, value_key = jax.random.split(key, 3)
         sizes: Any = {"width": config.width, "depth": config.depth, "initialisation": "orthogonal"}
-        scale = Scaling.of(statistics.obs)
-        actor = Actor(scale, low, high, network=network, key=actor_key, **sizes)
         inputs = InputScaling.of(statistics.obs, statistics.action)
+        if not config.standardise:
+            inputs = inputs.identity
+        scale = inputs.obs
+        actor = Actor(scale, low, high, network=network, key=actor_key, **sizes)
         critics = make_critics(2, inputs, network=network, key=critic_key, **sizes)
         make = network or partial(MLP, **sizes)
         value = Value(make(scale.mean.shape[0], 1, key=value_key), scale)
@@ -185,7 +189,9 @@ class IQLLearner(eqx.Module):
             opt_states=(actor_opt_state, critic_opt_state, self.opt_states[2]),
             done=self.done + 1.0,
         )
-        return learner, {**metrics, "weight": Rows(weight)}
+        # One over it is how many times more rows a minibatch would need to say as much with equal weights.
+        effective = weight.mean() ** 2 / (weight**2).mean()
+        return learner, {**metrics, "weight": Rows(weight), "effective_share": effective}
 
 
 def _actor_optimiser(config: IQL) -> optax.GradientTransformation:

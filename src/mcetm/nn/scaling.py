@@ -62,6 +62,13 @@ class InputScaling(eqx.Module):
         return cls(Scaling.of(obs), Scaling.of(action))
 
     @property
+    def identity(self) -> InputScaling:
+        """Of the same widths, with raw units for the network."""
+        return InputScaling(
+            *(Scaling(jnp.zeros_like(s.mean), jnp.ones_like(s.std)) for s in (self.obs, self.action))
+        )
+
+    @property
     def widths(self) -> tuple[int, int]:
         """How many numbers a state has, and an action."""
         return self.obs.mean.shape[-1], self.action.mean.shape[-1]

@@ -81,7 +81,7 @@ def run_estimates(settings: EstimatesStudy) -> dict[str, Any]:
             def make(name: str = name, seed: int = seed, known: dict[str, Policy] = policies) -> Any:
                 if not known:
                     known.update(policies_of(name, settings.lengths))
-                return measure(_log(name, seed), name, known, settings.preset, settings.episodes, seed)
+                return measure(log_of(name, seed), name, known, settings.preset, settings.episodes, seed)
 
             parts.append(kept(path, setting, make))
         logs[name] = {"parts": parts}
@@ -97,7 +97,8 @@ def run_estimates(settings: EstimatesStudy) -> dict[str, Any]:
     return results
 
 
-def _log(name: str, seed: int) -> Transitions:
+def log_of(name: str, seed: int) -> Transitions:
+    """The dataset itself for seed 0, else another one by its recipe."""
     return load_dataset(name) if seed == 0 else collect_recipe(RECIPES[name], seed=seed)
 
 
