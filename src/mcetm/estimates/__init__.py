@@ -2,6 +2,7 @@
 
 from mcetm.estimates.asked import Asked
 from mcetm.estimates.behaviour import BehaviourSettings, fit_behaviour
+from mcetm.estimates.case import EstimateSettings
 from mcetm.estimates.choice import Candidate, Choice, choose
 from mcetm.estimates.doubly_robust import DoublyRobustSettings
 from mcetm.estimates.estimate import (
@@ -12,7 +13,7 @@ from mcetm.estimates.estimate import (
     PolicyEstimates,
     load_estimates,
 )
-from mcetm.estimates.estimating import EstimateSettings, estimate_policies
+from mcetm.estimates.estimating import estimate_policies
 from mcetm.estimates.fitted_q import FQESettings
 from mcetm.estimates.model_based import ModelBasedSettings
 from mcetm.estimates.plan import Plan, begin_plan, with_measured
