@@ -66,7 +66,7 @@ class _Policy:
 
     def actions(self, obs: np.ndarray) -> np.ndarray:
         """At observations as they are in the log."""
-        return self._session.run(["action"], {"obs": obs.astype(np.float32)})[0]
+        return np.asarray(self._session.run(["action"], {"obs": obs.astype(np.float32)})[0])
 
     def predict_best_action(self, obs: Any) -> Any:
         """At standardised observations, as tensors."""
