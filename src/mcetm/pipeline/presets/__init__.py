@@ -78,7 +78,15 @@ def algorithm_names() -> list[str]:
 
 @cache
 def _read(name: str) -> dict[str, Any]:
-    return tomllib.loads(resources.files(__name__).joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+    """A file's content, over that of the preset it extends."""
+    found = tomllib.loads(resources.files(__name__).joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+    return _over(_read(found.pop("extends")), found) if "extends" in found else found
+
+
+def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """One table over another, deeply; "none" stays the word that it is in a file."""
+    both = [key for key, value in above.items() if isinstance(value, dict) and key in below]
+    return {**below, **above, **{key: _over(below[key], above[key]) for key in both}}
 
 
 def _entry(table: Mapping[str, Any], algo: str) -> Mapping[str, Any]:
