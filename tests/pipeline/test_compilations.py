@@ -38,7 +38,7 @@ def times(name: str, compiled: list[str]) -> int:
 def test_all_chunks_and_validations_of_a_model_are_one_program(log: Transitions, compiled: list[str]) -> None:
     config = GaussianEnsemble(members=2, elites=1, width=4, depth=1, batch_size=4, steps=8, validate_every=2)
     fit_gaussian(log, log, config, key=jax.random.key(0))
-    assert times("_run_chunk", compiled) == 1
+    assert times("run_chunk", compiled) == 1
     assert times("validate", compiled) == 1
 
 
@@ -67,6 +67,6 @@ def test_all_chunks_rollouts_and_evaluations_of_policies_are_one_program_each(
         evaluation=EvaluationSettings(every=10, episodes=1),
         folder=tmp_path,
     )
-    assert times("_run_chunk", compiled) == 1
+    assert times("run_chunk", compiled) == 1
     assert times("_run_between", compiled) == 1
     assert evaluated[1:] == [0, 0]

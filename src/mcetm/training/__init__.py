@@ -2,6 +2,8 @@
 
 from mcetm.training.batches import Batch
 from mcetm.training.checkpoint import load_checkpoint, save_checkpoint
+from mcetm.training.chunk import DivergenceError
+from mcetm.training.keeping import PartialState, Saving
 from mcetm.training.loggers import (
     CSVLogger,
     JSONLinesLogger,
@@ -9,19 +11,11 @@ from mcetm.training.loggers import (
     TensorBoardLogger,
     WandbLogger,
 )
-from mcetm.training.loop import (
-    Callback,
-    DivergenceError,
-    EarlyStopping,
-    LoopResult,
-    PartialState,
-    Saving,
-    over_members,
-    train_loop,
-)
+from mcetm.training.loop import Callback, LoopResult, over_members, train_loop
 from mcetm.training.metrics import Metrics, MetricsFile
 from mcetm.training.minimise import minimise
 from mcetm.training.optimise import init_optimiser
+from mcetm.training.stopping import EarlyStopping
 
 __all__ = [
     "Batch",

@@ -15,9 +15,11 @@ from jaxtyping import Array, Int, Key, PRNGKeyArray
 from mcetm.data.transitions import Transitions
 from mcetm.nn.members import member_count
 from mcetm.training.batches import Batch
-from mcetm.training.loop import Callback, EarlyStopping, Saving, over_members, train_loop
+from mcetm.training.keeping import Saving
+from mcetm.training.loop import Callback, over_members, train_loop
 from mcetm.training.metrics import Metrics
 from mcetm.training.optimise import Schedule, adam, apply_gradient, init_optimiser
+from mcetm.training.stopping import EarlyStopping
 
 _Module = TypeVar("_Module")
 Loss = Callable[[Any, Any, PRNGKeyArray], tuple[Array, Metrics]]
