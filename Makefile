@@ -1,6 +1,7 @@
-# Two commands do everything on a machine that has Python 3.11 to 3.13, make and pip:
+# Three commands do everything on a machine that has Python 3.11 to 3.13, make and pip:
 #   make run    set up, then do the main job on the embedded default dataset
 #   make test   set up, then format check, lint, types, layers and all tests
+#   make docs   set up, then build the documentation into site/, with warnings as errors
 # Each creates .venv itself and installs only when pyproject.toml has changed.
 
 VENV := .venv
@@ -9,7 +10,7 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 
-.PHONY: run test format benchmarks clean
+.PHONY: run test docs format benchmarks clean
 
 run: $(VENV)/.installed
 	$(BIN)/mcetm train
@@ -20,6 +21,10 @@ test: $(VENV)/.installed-dev
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2 --dist worksteal
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format
@@ -45,3 +50,7 @@ $(VENV)/.installed: $(BIN)/python pyproject.toml
 $(VENV)/.installed-dev: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --prefer-binary --editable ".[dev,parquet]"
 	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-docs: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --prefer-binary --editable ".[docs]"
+	@touch $@

@@ -1,6 +1,6 @@
 """Draw the learning curves of `locomotion.py`'s recorded results.
 
-python benchmarks/curves.py [--algos mcetm mobile mopo ...] [--out docs/locomotion]
+python benchmarks/curves.py [--algos mcetm mobile mopo ...] [--out docs/research/locomotion]
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def main() -> None:
     """One panel for each task: mean over seeds, and between which seeds it lies."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--algos", nargs="+", default=["mcetm", "mobile", "mopo"])
-    parser.add_argument("--out", type=Path, default=RESULTS.parent.parent / "docs" / "locomotion")
+    parser.add_argument("--out", type=Path, default=RESULTS.parents[1] / "docs/research/locomotion")
     given = parser.parse_args()
     with figure(given.out, width=9.0, height=3.2) as drawn:
         axes = drawn.subplots(1, len(TASKS))

@@ -25,7 +25,7 @@ from record import record
 
 LEVEL = "medium-expert"
 SIZES = {"hopper": 3e-4, "halfcheetah": 8e-3, "walker2d": 3e-3}
-"""Median one-step errors of a Gaussian ensemble on that level (docs/studies/rollouts.md)."""
+"""Median one-step errors of a Gaussian ensemble on that level (docs/research/studies/rollouts.md)."""
 
 
 def main() -> None:

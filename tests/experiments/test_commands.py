@@ -121,7 +121,7 @@ def test_every_benchmark_can_be_asked_for_by_name() -> None:
 
 def test_a_study_is_added_as_the_page_says(tmp_path: Path) -> None:
     """A folder with the page's files and the page's line make a command that runs."""
-    page = (ROOT / "docs" / "studies" / "adding.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "add-a-study.md").read_text()
     settings, study = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     (line,) = re.findall(r"^```text\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     package = tmp_path / "mcetm_experiments"

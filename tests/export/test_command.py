@@ -15,7 +15,7 @@ from mcetm.cli import main
 from tests.export.example import ABOUT, scored_policy
 from tests.pipeline.runs import write_run
 
-DOCS = Path(__file__).parents[2] / "docs" / "export.md"
+DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "export.md"
 
 
 @pytest.fixture

@@ -73,7 +73,7 @@ class EnergySettings:
     """Chains of negatives in state space."""
     backend: Backend = "plain"
     """What runs the chains, in training and afterwards: `plain` anywhere, `fused` in one GPU kernel
-    where one serves (docs/kernels.md) and as `plain` where none does."""
+    where one serves (docs/research/kernels.md) and as `plain` where none does."""
     sigma: tuple[Weight, Weight] = (0.05, 0.3)
     """Least and largest noise on the codes that manifold negatives begin with."""
     sigma_law: Literal["uniform", "log-uniform"] = "uniform"

@@ -2,7 +2,7 @@
 
 What runs them is a `backend`. `plain` is `vmap` over `Langevin`, on every device and for every energy.
 `fused` is one GPU kernel for all chains of a training step or of a rollout, where one serves
-(docs/kernels.md); where none does, it is the plain one.
+(docs/research/kernels.md); where none does, it is the plain one.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from mcetm.evaluation.statistics import (
 from mcetm.tasks.registry import ReferenceScores
 
 FEW = 5
-"""With fewer seeds the percentile interval is clearly too narrow (docs/compare.md has measurements)."""
+"""With fewer seeds the percentile interval is clearly too narrow (measured in docs/how-to/compare.md)."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The fused sampler for Hopper GPUs, through Pallas' Mosaic backend: 128 chains to a multiprocessor.
 
 Two warpgroups compute, 64 chains each; a third feeds them weights through a ring in shared memory. Device
-memory sees the last states only. docs/kernels.md explains the parts.
+memory sees the last states only. docs/research/kernels.md explains the parts.
 """
 
 from __future__ import annotations

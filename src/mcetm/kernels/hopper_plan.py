@@ -1,6 +1,6 @@
 """What a program of the sampler for Hopper GPUs holds where: shared memory is what it has least of.
 
-Decided when a program is compiled, from widths alone. docs/kernels.md explains the parts.
+Decided when a program is compiled, from widths alone. docs/research/kernels.md explains the parts.
 """
 
 from __future__ import annotations

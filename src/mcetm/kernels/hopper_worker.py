@@ -1,6 +1,7 @@
 """A warpgroup of the sampler for Hopper GPUs: how 64 chains take a step.
 
-States and slopes stay in registers, activations in shared memory. docs/kernels.md explains the parts.
+States and slopes stay in registers, activations in shared memory. docs/research/kernels.md
+explains the parts.
 """
 
 from __future__ import annotations

@@ -120,14 +120,15 @@ ANCHOR_HEAVY_TIME = 1.1
 """About the training time of `anchor_heavy` models with all their parts, in that of the anchor alone."""
 _RATE = 4e-3
 """Of regressors and diffusion at full size: three tenths less error than with 1e-3, and twice as much is
-unsafe (docs/research-log.md)."""
+unsafe (docs/research/research-log.md)."""
 
 
 def anchor_heavy(models: ModelsConfig) -> ModelsConfig:
     """The same models with a support, a higher rate, and nearly all of the training time in the anchor.
 
     Such models know better where they err, and on held-out rows they predict as their anchor does
-    (docs/research-log.md). What policies make of them is not measured, so `mcetm train` has none of it yet.
+    (docs/research/research-log.md). What policies make of them is not measured, so `mcetm train` has none of
+    it yet.
     """
     gaussian = replace(models.gaussian, learning_rate=_RATE)
     energy = replace(models.energy, steps=models.energy.steps // 20, schedule="cosine")

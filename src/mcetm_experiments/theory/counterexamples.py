@@ -1,4 +1,4 @@
-"""Small MDPs on which a step of the paper's argument fails (docs/theory.md tells each in words)."""
+"""Small MDPs on which a step of the paper's argument fails (each told in docs/explanation/theory.md)."""
 
 from __future__ import annotations
 
