@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,8 +48,19 @@ _CONFIG = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(dataclasses.field, Field))
 def settings(kind: type[_T]) -> type[_T]:
-    """A class of settings: frozen, by keyword only; what cannot be is refused with a `ValidationError`."""
-    return checked_dataclass(frozen=True, kw_only=True, config=_CONFIG)(kind)  # pyright: ignore[reportReturnType]
+    """A class of settings: frozen, by keyword only; what cannot be is refused with a `UserError`."""
+    made: Any = checked_dataclass(frozen=True, kw_only=True, config=_CONFIG)(kind)
+    construct = made.__init__
+
+    @functools.wraps(construct)
+    def init(self: Any, *given: Any, **named: Any) -> None:
+        try:
+            construct(self, *given, **named)
+        except ValidationError as error:
+            raise UserError(explain(error, type(self), type(self).__name__)) from None
+
+    made.__init__ = init
+    return made
 
 
 def to_plain(content: Any) -> Any:
@@ -69,6 +81,8 @@ def explain(error: ValidationError, kind: Any, place: str = "") -> str:
     found = error.errors(include_url=False)[0]
     names, _ = _place_of(kind, found["loc"])
     path = ".".join([place, *names] if place else names) or getattr(kind, "__name__", str(kind))
+    if found["type"] == "unexpected_positional_argument":
+        return f"{getattr(kind, '__name__', kind)} takes its settings by name."
     if found["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
         parent, name = path.rpartition(".")[::2]
         known = _place_of(kind, found["loc"][:-1])[1]
@@ -91,7 +105,7 @@ def words_of(found: Any) -> str:
 def unknown_setting(name: str, known: Sequence[str], parent: str = "") -> str:
     """A sentence for a name that no setting has."""
     prefix = f"{parent}." if parent else ""
-    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean '{prefix}{nearest[0]}'?" if nearest else f"known here: {', '.join(sorted(known))}."
     return f"There is no setting {prefix + name!r:.200}; {hint}"
 

@@ -22,6 +22,7 @@ from pydantic import Field
 
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
+from mcetm.dynamics.batching import batched
 from mcetm.dynamics.model import ModelSettings, Samples, TrainingInputs, TransitionModel
 from mcetm.nn.members import make_members, member_count, member_keys, take_members
 from mcetm.nn.mlp import MLP, Activation, NetworkFactory
@@ -186,6 +187,7 @@ class DiffusionModel(TransitionModel):
         """How many numbers its states have, and its actions."""
         return self.members.inputs.widths
 
+    @batched
     def sample(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
     ) -> Float[Array, " obs"]:
