@@ -20,10 +20,34 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 
 from mcetm.errors import UserError
 
+__all__ = [
+    "Discount",
+    "Fraction",
+    "NonNegative",
+    "Number",
+    "Positive",
+    "Rate",
+    "Seed",
+    "Setting",
+    "Share",
+    "Switch",
+    "Weight",
+    "explain",
+    "fields_of",
+    "from_plain",
+    "rows_of",
+    "settings",
+    "to_plain",
+    "unknown_setting",
+    "words_of",
+]
+
 _T = TypeVar("_T")
 
 Positive = Annotated[int, Field(strict=True, ge=1, le=10**9)]
 """A whole number of at least 1. Steps are counted in 32 bits on the device."""
+Seed = Annotated[int, Field(strict=True, ge=0, le=2**31 - 10_001)]
+"""The first of some seeds, which the device counts in 32 bits."""
 NonNegative = Annotated[int, Field(strict=True, ge=0, le=10**9)]
 """A whole number of at least 0."""
 Rate = Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)]

@@ -37,7 +37,7 @@ _WAVES = 8
 
 @settings
 class DiffusionEnsemble(ModelSettings):
-    """Settings; noise levels are in units of the change's spread."""
+    """Predicts next states by diffusion: an ensemble of denoisers; noise is in spreads of the change."""
 
     name: Literal["diffusion"] = "diffusion"
     """Its name in files and on the command line."""
@@ -48,7 +48,7 @@ class DiffusionEnsemble(ModelSettings):
     depth: Positive = 3
     """Hidden layers."""
     activation: Activation = "silu"
-    """Between layers."""
+    """The activation between layers."""
     sigma_min: Rate = 0.002
     """The smallest noise level."""
     sigma_max: Rate = 10.0

@@ -39,7 +39,7 @@ from mcetm.training.optimise import Schedule
 
 @settings
 class GaussianEnsemble(ModelSettings):
-    """Settings of the ensemble; the defaults are sizes for a laptop, `KIT` reproduces OfflineRL-Kit's."""
+    """Predicts next states by Gaussians: an ensemble of networks; the defaults are sizes for a laptop."""
 
     has_density: ClassVar[bool] = True
 
@@ -54,7 +54,7 @@ class GaussianEnsemble(ModelSettings):
     depth: Positive = 2
     """Hidden layers."""
     activation: Activation = "silu"
-    """Between layers."""
+    """The activation between layers."""
     beta: Share = 0.5
     """β of the weighted likelihood: 0 is the plain one, 1 weighs errors as regression does."""
     squared: Switch = False

@@ -20,7 +20,7 @@ from mcetm.dynamics.energy import Conditional, Energy
 from mcetm.dynamics.gaussian import GaussianModel
 from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder
-from mcetm.dynamics.model import EnergyModel, Samples
+from mcetm.dynamics.model import EnergyModel, Samples, TransitionModel
 from mcetm.dynamics.sampler import PLAIN, Backend, Sampler, sampler
 from mcetm.dynamics.space import Space
 from mcetm.dynamics.support import Support, expected_errors, pinned
@@ -84,6 +84,10 @@ class EnergyTransitionModel(EnergyModel):
     def widths(self) -> tuple[int, int] | None:
         """How many numbers its states have, and its actions."""
         return self.members.widths
+
+    def part(self, name: str) -> TransitionModel:
+        """Its regressor, where chains begin at one."""
+        return self.regressor if name == "regressor" and self.regressor is not None else self
 
     def energies(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]

@@ -188,6 +188,10 @@ class TransitionModel(eqx.Module):
         """How many numbers its states have, and its actions; None where it takes any."""
         return None
 
+    def part(self, name: str) -> TransitionModel:
+        """A model inside this one that stands alone, such as its `regressor`; itself if it has none."""
+        return self
+
     @abc.abstractmethod
     def draw(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray

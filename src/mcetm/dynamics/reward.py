@@ -37,7 +37,7 @@ class HeadSettings:
     depth: Positive = 2
     """Hidden layers."""
     activation: Activation = "relu"
-    """Between layers."""
+    """The activation between layers."""
     batch_size: Positive = 256
     """Transitions of a minibatch."""
     learning_rate: Rate = 1e-3

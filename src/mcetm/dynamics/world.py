@@ -33,7 +33,7 @@ Uncertainty = Literal["spread", "deviation", "members", "none"]
 
 @settings
 class WorldSettings:
-    """What makes a world of a transition model."""
+    """How a world is made around a transition model: its reward, its end, its trust region."""
 
     reward: HeadSettings = field(default_factory=HeadSettings)
     """The networks that predict rewards and, where they are learned, terminations."""

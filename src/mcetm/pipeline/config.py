@@ -18,7 +18,7 @@ from mcetm.documents import FileError, Label, Name, Text, parse, read_bytes
 from mcetm.dynamics import MODELS, ModelSettings, TransitionModel, WorldSettings
 from mcetm.errors import UserError
 from mcetm.pipeline.folder import compared_folder
-from mcetm.settings import Fraction, from_plain, settings, to_plain, unknown_setting
+from mcetm.settings import Fraction, Seed, from_plain, settings, to_plain, unknown_setting
 from mcetm.tasks.own import UnnamedModuleError, named_class
 from mcetm.tasks.registry import suggestion
 
@@ -44,13 +44,13 @@ class Baseline:
     """How the table calls it."""
     algorithm: Annotated[Any, PlainValidator(_algorithm)]
     """Its settings."""
-    part: str | None = None
-    """The part of the run's model that it imagines with; None is the model itself."""
+    part: Literal["regressor"] | None = None
+    """The part of the run's model that it imagines with, if it has one; None is the model itself."""
 
 
 @settings
 class TrainConfig:
-    """One run of `mcetm train`."""
+    """All settings of one run of `mcetm train`, as its config.json holds them."""
 
     format: Literal[2] = FORMAT
     """Version of this file; another is refused."""
@@ -66,7 +66,7 @@ class TrainConfig:
     """How tables call the algorithm; its own label where nothing else is said."""
     seeds: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 3
     """Agents trained, all in one program."""
-    seed: Annotated[int, Field(strict=True, ge=0, le=2**31 - 10_001)] = 0
+    seed: Seed = 0
     """The first seed; models are trained with this one and shared."""
     holdout: Fraction = 0.1
     """Share of episodes that are held out."""

@@ -149,7 +149,7 @@ def _baseline(table: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, A
 
 
 def _publish(
-    content: dict[str, Any], preset: str, algo: str, dataset: str, *, kept: Sequence[tuple[str, str]]
+    content: dict[str, Any], preset: str, algo: str, dataset: str, *, kept: Sequence[Sequence[str]]
 ) -> None:
     """Take over what was published for this algorithm or model on this dataset.
 
