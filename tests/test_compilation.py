@@ -26,11 +26,11 @@ def fresh_jax(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         jax.clear_caches()
 
     monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    of_all_tests = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
     forget()
     yield
     forget()
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)
+    jax.config.update("jax_compilation_cache_dir", of_all_tests)
 
 
 def train() -> int:

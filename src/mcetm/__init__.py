@@ -48,9 +48,10 @@ if TYPE_CHECKING:
     from mcetm.estimates import Estimate, Estimates, EstimateSettings, PolicyEstimates
     from mcetm.evaluation.returns import Evaluation, Evaluations, evaluate
     from mcetm.export import export_energy, export_model
+    from mcetm.pipeline.config import TrainConfig
     from mcetm.pipeline.estimate import estimate
     from mcetm.pipeline.fit import fit
-    from mcetm.pipeline.loaded import load_run
+    from mcetm.pipeline.loaded import load_run, train
     from mcetm.pipeline.presets import make_config as preset
     from mcetm.tasks import ReferenceScores, Task, get_task, read_policy, register_task
 
@@ -80,7 +81,8 @@ _HOMES = {
     "export": ("export_energy", "export_model"),
     "pipeline.estimate": ("estimate",),
     "pipeline.fit": ("fit",),
-    "pipeline.loaded": ("load_run",),
+    "pipeline.config": ("TrainConfig",),
+    "pipeline.loaded": ("load_run", "train"),
     "tasks": ("ReferenceScores", "Task", "get_task", "read_policy", "register_task"),
 }
 
@@ -122,6 +124,7 @@ __all__ = [
     "StandardETM",
     "Statistics",
     "Task",
+    "TrainConfig",
     "TransitionModel",
     "Transitions",
     "Trust",
@@ -143,6 +146,7 @@ __all__ = [
     "preset",
     "read_policy",
     "register_task",
+    "train",
 ]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,10 +20,34 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 
 from mcetm.errors import UserError
 
+__all__ = [
+    "Discount",
+    "Fraction",
+    "NonNegative",
+    "Number",
+    "Positive",
+    "Rate",
+    "Seed",
+    "Setting",
+    "Share",
+    "Switch",
+    "Weight",
+    "explain",
+    "fields_of",
+    "from_plain",
+    "rows_of",
+    "settings",
+    "to_plain",
+    "unknown_setting",
+    "words_of",
+]
+
 _T = TypeVar("_T")
 
 Positive = Annotated[int, Field(strict=True, ge=1, le=10**9)]
 """A whole number of at least 1. Steps are counted in 32 bits on the device."""
+Seed = Annotated[int, Field(strict=True, ge=0, le=2**31 - 10_001)]
+"""The first of some seeds, which the device counts in 32 bits."""
 NonNegative = Annotated[int, Field(strict=True, ge=0, le=10**9)]
 """A whole number of at least 0."""
 Rate = Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)]
@@ -47,8 +72,19 @@ _CONFIG = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(dataclasses.field, Field))
 def settings(kind: type[_T]) -> type[_T]:
-    """A class of settings: frozen, by keyword only; what cannot be is refused with a `ValidationError`."""
-    return checked_dataclass(frozen=True, kw_only=True, config=_CONFIG)(kind)  # pyright: ignore[reportReturnType]
+    """A class of settings: frozen, by keyword only; what cannot be is refused with a `UserError`."""
+    made: Any = checked_dataclass(frozen=True, kw_only=True, config=_CONFIG)(kind)
+    construct = made.__init__
+
+    @functools.wraps(construct)
+    def init(self: Any, *given: Any, **named: Any) -> None:
+        try:
+            construct(self, *given, **named)
+        except ValidationError as error:
+            raise UserError(explain(error, type(self), type(self).__name__)) from None
+
+    made.__init__ = init
+    return made
 
 
 def to_plain(content: Any) -> Any:
@@ -69,6 +105,8 @@ def explain(error: ValidationError, kind: Any, place: str = "") -> str:
     found = error.errors(include_url=False)[0]
     names, _ = _place_of(kind, found["loc"])
     path = ".".join([place, *names] if place else names) or getattr(kind, "__name__", str(kind))
+    if found["type"] == "unexpected_positional_argument":
+        return f"{getattr(kind, '__name__', kind)} takes its settings by name."
     if found["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
         parent, name = path.rpartition(".")[::2]
         known = _place_of(kind, found["loc"][:-1])[1]
@@ -91,7 +129,7 @@ def words_of(found: Any) -> str:
 def unknown_setting(name: str, known: Sequence[str], parent: str = "") -> str:
     """A sentence for a name that no setting has."""
     prefix = f"{parent}." if parent else ""
-    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean '{prefix}{nearest[0]}'?" if nearest else f"known here: {', '.join(sorted(known))}."
     return f"There is no setting {prefix + name!r:.200}; {hint}"
 

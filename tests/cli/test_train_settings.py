@@ -37,7 +37,7 @@ UNKNOWN = [
     ("world.calibration.quantil=0.9", "did you mean 'world.calibration.quantile'?"),
     ("evaluation.episode=3", "did you mean 'evaluation.episodes'?"),
     ("sedes=3", "did you mean 'seeds'?"),
-    ("policy.penalty=2", "no setting 'policy.penalty': 'policy' has no parts."),
+    ("policy.penalty=2", "no setting 'policy'; known here"),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -156,6 +157,35 @@ def test_a_batch_is_its_pairs_one_by_one(model: TransitionModel, asked: str, lea
     for place, key in zip(np.ndindex(lead), keys, strict=True):
         row = jnp.asarray(obs[place], jnp.float32), jnp.asarray(action[place], jnp.float32)
         np.testing.assert_allclose(found[place], ALONE[asked](model, *row, key), rtol=1e-4, atol=1e-5)
+
+
+def of_pairs(model: TransitionModel) -> dict[str, Callable[..., Any]]:
+    """Every public method that is asked about states and actions."""
+    names = [name for name, _ in inspect.getmembers(type(model), callable) if not name.startswith("_")]
+    methods = {name: getattr(model, name) for name in names}
+    return {n: m for n, m in methods.items() if {"obs", "action"} <= {*inspect.signature(m).parameters}}
+
+
+def test_every_public_method_takes_any_leading_axes(model: TransitionModel) -> None:
+    methods = of_pairs(model)
+    assert {"draw", "means", "spreads", "apart", "total_spread", "samples", "predict"} <= {*methods}
+    for name, method in methods.items():
+        wanted = inspect.signature(method).parameters
+
+        def asked(*lead: int, method: Callable[..., Any] = method, wanted: Any = wanted) -> Any:
+            obs, action = pairs(*lead)
+            more = {"next_obs": obs, "count": 3, "key": KEY}
+            return method(obs, action, **{name: value for name, value in more.items() if name in wanted})
+
+        of_one, of_many = (
+            [leaf.shape for leaf in jax.tree_util.tree_leaves(asked(*lead))] for lead in ((), (2, 1))
+        )
+        assert of_many == [(2, 1, *shape) for shape in of_one], name
+
+
+def test_a_key_that_is_needed_is_asked_for() -> None:
+    with pytest.raises(TypeError, match="needs key="):
+        TOY.means(*pairs())  # pyright: ignore[reportCallIssue]
 
 
 def test_every_row_has_noise_of_its_own() -> None:

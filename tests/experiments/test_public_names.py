@@ -26,6 +26,7 @@ PUBLIC = (
     "mcetm.nn",
     "mcetm.pipeline",
     "mcetm.report",
+    "mcetm.settings",
     "mcetm.tasks",
     "mcetm.training",
 )

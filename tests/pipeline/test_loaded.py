@@ -1,5 +1,6 @@
 """`mcetm.load_run`: card, world, policies, settings and results of a finished run, from its folder."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -48,6 +49,17 @@ def test_everything_about_a_run(run: Path, monkeypatch: pytest.MonkeyPatch, tmp_
     with pytest.raises(UserError, match="there is no such file"):
         _ = again.log
     assert len(mcetm.load_run(run, dataset="moved.npz").log) == 80
+
+
+def test_a_run_in_python_is_the_run_of_the_command(run: Path) -> None:
+    made = mcetm.load_run(run).settings
+    weights = [path.read_bytes() for path in sorted(run.rglob("policy.safetensors"))]
+    again = mcetm.train(made, run)  # it is finished: nothing is trained
+    assert (again.settings, again.results) == (made, mcetm.load_run(run).results)
+    other = mcetm.train(mcetm.TrainConfig(**vars(made)), run.parent / "other")
+    assert [path.read_bytes() for path in sorted(other.folder.rglob("policy.safetensors"))] == weights
+    with pytest.raises(UserError, match="a run with other settings"):
+        mcetm.train(dataclasses.replace(made, seed=1), run)
 
 
 def test_a_run_that_is_not_finished_says_how_to_go_on(tmp_path: Path) -> None:

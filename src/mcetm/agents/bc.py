@@ -23,7 +23,7 @@ from mcetm.training.batches import Batch
 
 @settings
 class BC(Algorithm):
-    """Least squares between the policy's actions and the log's."""
+    """Behaviour cloning: a policy that does what the log does, by least squares on its actions."""
 
     label: ClassVar[str] = "behaviour cloning"
     clones_only: ClassVar[bool] = True

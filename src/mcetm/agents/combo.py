@@ -16,7 +16,7 @@ from mcetm.settings import settings
 
 @settings
 class COMBO(ModelBased):
-    """CQL's term in rollouts."""
+    """COMBO: conservative values in rollouts of a model, without asking how uncertain the model is."""
 
     label: ClassVar[str] = "COMBO"
 

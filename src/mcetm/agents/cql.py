@@ -72,7 +72,7 @@ class Conservative:
 
 @settings
 class CQL(OnSAC):
-    """SAC on the log alone, with conservative values."""
+    """Conservative Q-learning: SAC on the log alone, with low values for actions outside the log."""
 
     label: ClassVar[str] = "CQL"
 

@@ -60,7 +60,7 @@ def _alike(slopes: Float[Array, "critics rows action"]) -> Float[Array, ""]:
 
 @settings
 class EDAC(OnSAC):
-    """SAC on the log alone, with many critics that are kept from agreeing."""
+    """EDAC: SAC on the log alone, whose caution comes from many critics that are kept from agreeing."""
 
     label: ClassVar[str] = "EDAC"
     entropy_backup: ClassVar[bool] = True

@@ -23,7 +23,7 @@ from mcetm.settings import Rate, Weight, settings
 
 @settings
 class EMPO(ModelBased):
-    """λ and its decay."""
+    """EMPO: rewards in an energy model's rollouts pay for the spread of its members."""
 
     label: ClassVar[str] = "EMPO"
     needs_energy: ClassVar[bool] = True
@@ -32,7 +32,7 @@ class EMPO(ModelBased):
     name: Literal["empo"] = "empo"
     """Its name in files and on the command line."""
     penalty: Weight = 2.0
-    """λ."""
+    """λ: the weight of the penalty."""
     decay: Rate | None = 100.0
     """The value from which the penalty is whole; None: always."""
 

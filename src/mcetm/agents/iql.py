@@ -32,7 +32,7 @@ from mcetm.training.optimise import apply_gradient, init_optimiser
 
 @settings
 class IQL(Algorithm):
-    """The authors' settings for locomotion."""
+    """Implicit Q-learning: values by expectiles of the log, and a policy that copies its better actions."""
 
     label: ClassVar[str] = "IQL"
 
@@ -51,7 +51,7 @@ class IQL(Algorithm):
     most_weight: Rate = 100.0
     """Bound on how much an action counts."""
     discount: Discount = 0.99
-    """γ."""
+    """γ: what a reward is worth one step later."""
     smoothing: Share = 0.005
     """How far target critics move towards the critics at each step."""
     standardise: Switch = True

@@ -31,7 +31,7 @@ Cut = Literal["floor", "bootstrap", "drop"]
 
 @settings
 class MCETM(WithFloor):
-    """λ, the value floor, and what the paper's ablations switch off."""
+    """MC-ETM: imagined values are cut off outside the trust region and pay for their spread."""
 
     label: ClassVar[str] = "MC-ETM"
 

@@ -22,14 +22,14 @@ from mcetm.settings import Positive, Weight, settings
 
 @settings
 class MOBILE(WithFloor):
-    """λ and the clamp; the reference code clamps at 0."""
+    """MOBILE: targets in rollouts pay for the spread of Q over the members' next states."""
 
     label: ClassVar[str] = "MOBILE"
 
     name: Literal["mobile"] = "mobile"
     """Its name in files and on the command line."""
     penalty: Weight = 1.0
-    """λ."""
+    """λ: the weight of the penalty."""
     samples: Positive = 10
     """N, next states of each member."""
 

@@ -19,7 +19,7 @@ from mcetm.settings import Weight, settings
 
 @settings
 class MOPO(ModelBased):
-    """λ, and what the uncertainty is."""
+    """MOPO: rewards in rollouts pay for the model's uncertainty."""
 
     label: ClassVar[str] = "MOPO"
     entropy_backup: ClassVar[bool] = True
@@ -27,7 +27,7 @@ class MOPO(ModelBased):
     name: Literal["mopo"] = "mopo"
     """Its name in files and on the command line."""
     penalty: Weight = 1.0
-    """λ."""
+    """λ: the weight of the penalty."""
     uncertainty: Literal["spread", "deviation"] = "spread"
     """The largest spread that a member expects, or the largest deviation of a member's mean."""
 

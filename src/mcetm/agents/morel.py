@@ -21,7 +21,7 @@ from mcetm.settings import settings
 
 @settings
 class MOReL(WithFloor):
-    """The worth of leaving what is known; the paper pays −κ for every step there instead."""
+    """MOReL: a rollout that leaves what is known ends there, and the step out is worth the least value."""
 
     label: ClassVar[str] = "MOReL"
 

@@ -157,7 +157,7 @@ class Adversarial:
 
 @settings
 class RAMBO(ModelBased):
-    """Plain targets in a model that is trained against the policy; the actor begins as a clone of the log."""
+    """RAMBO: a policy learns in a model that is trained against it, and begins as a clone of the log."""
 
     label: ClassVar[str] = "RAMBO"
     needs_density: ClassVar[bool] = True

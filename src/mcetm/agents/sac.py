@@ -27,7 +27,7 @@ from mcetm.training.optimise import apply_gradient, init_optimiser
 
 @settings
 class SAC:
-    """Settings shared by every SAC-based algorithm; the defaults are MOBILE's and the paper's."""
+    """Soft actor-critic, which most algorithms learn with; the defaults are MOBILE's and the paper's."""
 
     name: Literal["sac"] = "sac"
     """Its name in files."""
@@ -59,7 +59,7 @@ class SAC:
     actor_first: Switch = False
     """Update actor and temperature before the targets are taken."""
     discount: Discount = 0.99
-    """γ."""
+    """γ: what a reward is worth one step later."""
     smoothing: Share = 0.005
     """How far target critics move towards the critics at each step."""
     batch_size: Positive = 128

@@ -26,7 +26,7 @@ from mcetm.training.optimise import apply_gradient, init_optimiser
 
 @settings
 class TD3:
-    """The authors' settings."""
+    """TD3 with a term that clones the log's actions; the defaults are its authors'."""
 
     name: Literal["td3"] = "td3"
     """Its name in files."""
@@ -47,7 +47,7 @@ class TD3:
     delay: Positive = 2
     """Updates of the critics for one of the actor and of all target networks."""
     discount: Discount = 0.99
-    """γ."""
+    """γ: what a reward is worth one step later."""
     smoothing: Share = 0.005
     """How far target networks move towards the trained ones at each of their updates."""
     batch_size: Positive = 128

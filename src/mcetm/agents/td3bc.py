@@ -14,7 +14,7 @@ from mcetm.settings import settings
 
 @settings
 class TD3BC(Algorithm):
-    """Plain targets, and an actor that stays near the log's actions."""
+    """TD3+BC: ordinary targets on the log alone, and an actor that stays near the log's actions."""
 
     label: ClassVar[str] = "TD3+BC"
 

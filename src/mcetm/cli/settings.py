@@ -13,7 +13,7 @@ class ListSettings:
     """List the settings of an algorithm, a model or a part of a run, as `--set` names them."""
 
     name: Positional[Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]] = None
-    """An algorithm or a model, or `run`, `world`, `evaluation`, `estimates`; without one, all names."""
+    """An algorithm, a model (`module:Class` for one of your own) or a part; without one, all names."""
 
     preset: Annotated[str, arg(metavar="NAME")] = "quick"
     """The preset whose values are shown."""
@@ -30,6 +30,7 @@ class ListSettings:
         if self.name is None:
             print("algorithms:", ", ".join(algorithm_names()))
             print("models:", ", ".join(model_names()))
+            print("parts of an algorithm: sac, td3, rollout")
             print("parts of a run: run, world, evaluation")
             print("of mcetm estimate: estimates")
             return 0
@@ -42,10 +43,11 @@ class ListSettings:
         return 0
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
+        from mcetm.agents import SAC, TD3, RolloutSettings
         from mcetm.errors import UserError
         from mcetm.estimates import EstimateSettings
         from mcetm.pipeline.config import model_names
-        from mcetm.pipeline.presets import algorithm_names, make_config
+        from mcetm.pipeline.presets import algorithm_names, make_config, model_settings, part_settings
         from mcetm.settings import rows_of
         from mcetm.tasks.registry import suggestion
 
@@ -55,11 +57,14 @@ class ListSettings:
             "world": ("world", usual.world),
             "evaluation": ("evaluation", usual.evaluation),
             "estimates": ("", EstimateSettings()),
+            "sac": ("algorithm.learner", part_settings(SAC, self.preset)),
+            "td3": ("algorithm.learner", part_settings(TD3, self.preset)),
+            "rollout": ("algorithm.rollout", part_settings(RolloutSettings, self.preset)),
         }
         if name in algorithm_names():
             return rows_of(make_config(self.preset, algo=name).algorithm, "algorithm")
-        if name in model_names():
-            return rows_of(make_config(self.preset, algo="mobile", model=name).model, "model")
+        if name in model_names() or ":" in name:
+            return rows_of(model_settings(name, self.preset), "model")
         if name in parts:
             place, found = parts[name]
             return rows_of(found, place)

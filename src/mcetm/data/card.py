@@ -110,7 +110,7 @@ class Continuity:
 
 @dataclass(frozen=True)
 class Card:
-    """Everything `mcetm data inspect` shows."""
+    """A log from all sides: everything that `mcetm data inspect` shows."""
 
     metadata: Metadata
     checksum: str

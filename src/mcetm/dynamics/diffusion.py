@@ -22,6 +22,7 @@ from pydantic import Field
 
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
+from mcetm.dynamics.batching import batched
 from mcetm.dynamics.model import ModelSettings, Samples, TrainingInputs, TransitionModel
 from mcetm.nn.members import make_members, member_count, member_keys, take_members
 from mcetm.nn.mlp import MLP, Activation, NetworkFactory
@@ -36,7 +37,7 @@ _WAVES = 8
 
 @settings
 class DiffusionEnsemble(ModelSettings):
-    """Settings; noise levels are in units of the change's spread."""
+    """Predicts next states by diffusion: an ensemble of denoisers; noise is in spreads of the change."""
 
     name: Literal["diffusion"] = "diffusion"
     """Its name in files and on the command line."""
@@ -47,7 +48,7 @@ class DiffusionEnsemble(ModelSettings):
     depth: Positive = 3
     """Hidden layers."""
     activation: Activation = "silu"
-    """Between layers."""
+    """The activation between layers."""
     sigma_min: Rate = 0.002
     """The smallest noise level."""
     sigma_max: Rate = 10.0
@@ -186,6 +187,7 @@ class DiffusionModel(TransitionModel):
         """How many numbers its states have, and its actions."""
         return self.members.inputs.widths
 
+    @batched
     def sample(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
     ) -> Float[Array, " obs"]:

@@ -112,7 +112,7 @@ class ManifoldETM(_ETM):
 
 @settings
 class StandardETM(_ETM):
-    """Standard ETM: negatives begin anywhere in the box of the data, as in EMPO."""
+    """Standard ETM: energies whose negatives begin anywhere in the box of the data, as in EMPO."""
 
     name: Literal["standard-etm"] = "standard-etm"
     """Its name in files and on the command line."""
@@ -163,7 +163,7 @@ class AnchoredETM(_ETM):
     depth: Positive = 3
     """Hidden layers."""
     activation: Activation = "silu"
-    """Between layers."""
+    """The activation between layers."""
     penalty: Weight = 0.0
     """Weight of the gradient penalty, which hardly ever acts: slopes are the anchor's own."""
     batch_size: Positive = 256

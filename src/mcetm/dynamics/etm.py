@@ -64,7 +64,7 @@ class EnergySettings:
     depth: Positive = 4
     """Hidden layers."""
     activation: Activation = "relu"
-    """Between layers."""
+    """The activation between layers."""
     trunk: NonNegative = 0
     """Layers of a plain energy that see (s, a) alone, below its `depth` others; see `PlainEnergy`."""
     latent: Langevin = field(default_factory=lambda: Langevin(steps=30))

@@ -19,7 +19,14 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
-from mcetm.dynamics.model import ModelSettings, Samples, TrainingInputs, TransitionModel, farthest
+from mcetm.dynamics.batching import batched
+from mcetm.dynamics.model import (
+    ModelSettings,
+    Samples,
+    TrainingInputs,
+    TransitionModel,
+    farthest,
+)
 from mcetm.errors import UserError
 from mcetm.nn.members import make_members, member_keys, take_members
 from mcetm.nn.mlp import MLP, Activation, NetworkFactory
@@ -32,7 +39,7 @@ from mcetm.training.optimise import Schedule
 
 @settings
 class GaussianEnsemble(ModelSettings):
-    """Settings of the ensemble; the defaults are sizes for a laptop, `KIT` reproduces OfflineRL-Kit's."""
+    """Predicts next states by Gaussians: an ensemble of networks; the defaults are sizes for a laptop."""
 
     has_density: ClassVar[bool] = True
 
@@ -47,7 +54,7 @@ class GaussianEnsemble(ModelSettings):
     depth: Positive = 2
     """Hidden layers."""
     activation: Activation = "silu"
-    """Between layers."""
+    """The activation between layers."""
     beta: Share = 0.5
     """β of the weighted likelihood: 0 is the plain one, 1 weighs errors as regression does."""
     squared: Switch = False
@@ -219,6 +226,7 @@ class GaussianModel(TransitionModel):
         """How many numbers its states have, and its actions."""
         return self.members.inputs.widths
 
+    @batched
     def of_members(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"]
     ) -> tuple[Float[Array, "elites obs"], Float[Array, "elites obs"]]:
@@ -243,6 +251,7 @@ class GaussianModel(TransitionModel):
         """The largest distance between two means, in units of the spread of changes."""
         return farthest(self.of_members(obs, action)[0] / self.members.change_scale.std[0])
 
+    @batched
     def sample(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
     ) -> Float[Array, " obs"]:
@@ -263,6 +272,7 @@ class GaussianModel(TransitionModel):
         keys = member_keys(key, len(self.elites))
         return Samples(eqx.filter_vmap(of_member, in_axes=(eqx.if_array(0), 0))(self.of_elites(), keys))
 
+    @partial(batched, arrays=3)
     def negative_log_density(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
     ) -> Float[Array, " elites"]:

@@ -15,11 +15,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 from pydantic import Field
 
+from mcetm.dynamics.batching import batched
 from mcetm.dynamics.energy import Conditional, Energy
 from mcetm.dynamics.gaussian import GaussianModel
 from mcetm.dynamics.langevin import Langevin
 from mcetm.dynamics.manifold import Autoencoder
-from mcetm.dynamics.model import EnergyModel, Samples, batched
+from mcetm.dynamics.model import EnergyModel, Samples, TransitionModel
 from mcetm.dynamics.sampler import PLAIN, Backend, Sampler, sampler
 from mcetm.dynamics.space import Space
 from mcetm.dynamics.support import Support, expected_errors, pinned
@@ -84,6 +85,10 @@ class EnergyTransitionModel(EnergyModel):
         """How many numbers its states have, and its actions."""
         return self.members.widths
 
+    def part(self, name: str) -> TransitionModel:
+        """Its regressor, where chains begin at one."""
+        return self.regressor if name == "regressor" and self.regressor is not None else self
+
     def energies(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
     ) -> Float[Array, " members"]:
@@ -114,6 +119,7 @@ class EnergyTransitionModel(EnergyModel):
         states, energies = eqx.filter_vmap(of_member, in_axes=in_axes)(frozen(self.members), keys)
         return Samples(states, energies + self._offset(obs, action)[:, None])
 
+    @batched
     def sample(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
     ) -> Float[Array, " obs"]:

@@ -1,15 +1,14 @@
 """The contract of every transition model: next states of each of its members, with energies or without.
 
 A model says how *one* (s, a) is treated: `draw`, and `means` and `spreads` where it knows better than samples
-do. What people call takes any leading batch axes, of JAX's or NumPy's arrays: `samples`, `predict`,
-`disagreement` and, where there is an energy, `energy`. Any model works under any algorithm.
+do. Every public method takes any leading batch axes, of JAX's or NumPy's arrays; those written for one (s, a)
+are made to. Any model works under any algorithm.
 """
 
 from __future__ import annotations
 
 import abc
 import functools
-import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from mcetm.data.transitions import Transitions
-from mcetm.errors import UserError
+from mcetm.dynamics.batching import batched, over_batch
 from mcetm.files import Folders
 from mcetm.nn.mlp import NetworkFactory
 from mcetm.training import Callback
@@ -151,14 +150,28 @@ class ModelSettings:
         """Train the parts of the model, each in a stage."""
 
 
+_FOR_ONE = {"draw": 2, "means": 2, "spreads": 2, "apart": 2, "total_spread": 2, "energies": 3}
+"""Methods that are written for one (s, a), or one (s, a, s'), and how many vectors each takes."""
+
+
 class TransitionModel(eqx.Module):
-    """p(s' | s, a), as M members know it."""
+    """Predicts next states: p(s' | s, a), as M members know it.
+
+    A model of your own needs `num_members` and `draw`. What is written for one (s, a) can be called with
+    leading batch axes too; each row then gets a key of its own.
+    """
 
     trains_agents: ClassVar[bool] = False
     has_energy: ClassVar[bool] = False
     """Whether samples come with energies."""
     has_density: ClassVar[bool] = False
     """Whether members know the density of a next state."""
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        for name, arrays in _FOR_ONE.items():
+            if name in vars(cls):
+                setattr(cls, name, batched(vars(cls)[name], arrays, needs_key=True))
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -175,6 +188,10 @@ class TransitionModel(eqx.Module):
         """How many numbers its states have, and its actions; None where it takes any."""
         return None
 
+    def part(self, name: str) -> TransitionModel:
+        """A model inside this one that stands alone, such as its `regressor`; itself if it has none."""
+        return self
+
     @abc.abstractmethod
     def draw(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], count: int, *, key: PRNGKeyArray
@@ -185,24 +202,28 @@ class TransitionModel(eqx.Module):
         """The model itself: one that needs no training can stand where settings do."""
         return self
 
+    @functools.partial(batched, needs_key=True)
     def means(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
     ) -> Float[Array, "members obs"]:
         """Each member's own point prediction for one (s, a)."""
         return self.draw(obs, action, _ENOUGH, key=key).next_obs.mean(axis=1)
 
+    @functools.partial(batched, needs_key=True)
     def spreads(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
     ) -> Float[Array, "members obs"]:
         """The standard deviation that each member expects for one (s, a)."""
         return self.draw(obs, action, _ENOUGH, key=key).next_obs.std(axis=1, ddof=1)
 
+    @functools.partial(batched, needs_key=True)
     def apart(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
     ) -> Float[Array, ""]:
         """The largest distance between two members' predictions, for one (s, a); near 0 for one member."""
         return farthest(self.means(obs, action, key=key))
 
+    @functools.partial(batched, needs_key=True)
     def total_spread(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], *, key: PRNGKeyArray
     ) -> Float[Array, " obs"]:
@@ -268,48 +289,3 @@ def _apart(model: TransitionModel, obs: Array, action: Array, *, key: PRNGKeyArr
 
 def _energies(model: EnergyModel, obs: Array, action: Array, next_obs: Array, *, key: PRNGKeyArray) -> Array:
     return model.energies(obs, action, next_obs)
-
-
-def over_batch(
-    one: Any, model: Any, arrays: tuple[ArrayLike, ...], *more: Any, key: PRNGKeyArray | None = None
-) -> Any:
-    """What a function of one example gives for any leading axes; each row has a key of its own."""
-    key = jax.random.key(0) if key is None else key
-    columns = [jnp.asarray(array, jnp.float32) for array in arrays]
-    if any(column.ndim == 0 for column in columns):
-        raise UserError("States and actions are vectors, here one is a single number.")
-    try:
-        lead = jnp.broadcast_shapes(*(column.shape[:-1] for column in columns))
-    except ValueError:
-        shapes = ", ".join(str(column.shape) for column in columns)
-        raise UserError(f"States and actions must have the same batch axes, and have {shapes}.") from None
-    found = [column.shape[-1] for column in columns]
-    if model.widths is not None and found != [*model.widths, model.widths[0]][: len(found)]:
-        obs, action = model.widths
-        raise UserError(
-            f"This model is of states of {obs} and actions of {action} numbers, and was given "
-            f"{' and '.join(map(str, found))}."
-        )
-    if not lead:
-        return one(model, *columns, *more, key=key)
-    wide = [jnp.broadcast_to(column, (*lead, column.shape[-1])) for column in columns]
-    # Written out: a log without actions has columns of no width.
-    rows = [column.reshape(math.prod(lead), column.shape[-1]) for column in wide]
-    found = _over_rows(one, model, rows, more, key)
-    return jax.tree_util.tree_map(lambda leaf: leaf.reshape(*lead, *leaf.shape[1:]), found)
-
-
-def batched(one: Callable[..., Any]) -> Callable[..., Any]:
-    """A method for one (s, a) as one for any leading batch axes, with key 0 where none is given."""
-
-    @functools.wraps(one)
-    def method(self: Any, obs: ArrayLike, action: ArrayLike, *more: Any, key: Any = None) -> Any:
-        return over_batch(one, self, (obs, action), *more, key=key)
-
-    return method
-
-
-@eqx.filter_jit
-def _over_rows(one: Any, model: Any, rows: list[Array], more: tuple[Any, ...], key: PRNGKeyArray) -> Any:
-    keys = jax.random.split(key, len(rows[0]))
-    return jax.vmap(lambda row, k: one(model, *row, *more, key=k))(rows, keys)

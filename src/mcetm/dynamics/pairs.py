@@ -31,8 +31,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
+from mcetm.dynamics.batching import batched
 from mcetm.dynamics.manifold import Autoencoder, AutoencoderSettings
-from mcetm.dynamics.model import batched
 from mcetm.errors import UserError
 from mcetm.nn.members import take_members
 from mcetm.nn.mlp import MLP, Activation
@@ -128,30 +128,24 @@ class PairScore(eqx.Module):
         return self.inputs.widths
 
     @batched
-    def __call__(
-        self, obs: Float[Array, " obs"], action: Float[Array, " action"], **_: Any
-    ) -> Float[Array, ""]:
+    def __call__(self, obs: Float[Array, " obs"], action: Float[Array, " action"]) -> Float[Array, ""]:
         """The score of pairs, for any leading batch axes."""
         return sum(self._terms(obs, action).values(), jnp.zeros(()))
 
     @batched
     def terms(
-        self, obs: Float[Array, " obs"], action: Float[Array, " action"], **_: Any
+        self, obs: Float[Array, " obs"], action: Float[Array, " action"]
     ) -> dict[str, Float[Array, ""]]:
         """What the score is the sum of, for any leading batch axes."""
         return self._terms(obs, action)
 
     @batched
-    def distance(
-        self, obs: Float[Array, " obs"], action: Float[Array, " action"], **_: Any
-    ) -> Float[Array, ""]:
+    def distance(self, obs: Float[Array, " obs"], action: Float[Array, " action"]) -> Float[Array, ""]:
         """How far pairs are from the manifold: d, in spreads of the log, root mean square over columns."""
         return self.off_manifold(self.inputs.pair(obs, action))
 
     @batched
-    def mahalanobis(
-        self, obs: Float[Array, " obs"], action: Float[Array, " action"], **_: Any
-    ) -> Float[Array, ""]:
+    def mahalanobis(self, obs: Float[Array, " obs"], action: Float[Array, " action"]) -> Float[Array, ""]:
         """How far pairs are from the middle of the log: m."""
         return self._from_middle(self.inputs.pair(obs, action))
 

@@ -6,6 +6,7 @@ A log may not say what came after the rows that ended the task. Rewards and ends
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
+from mcetm.dynamics.batching import batched
 from mcetm.nn.members import make_at_once
 from mcetm.nn.mlp import MLP, Activation
 from mcetm.nn.scaling import InputScaling, Scaling
@@ -35,7 +37,7 @@ class HeadSettings:
     depth: Positive = 2
     """Hidden layers."""
     activation: Activation = "relu"
-    """Between layers."""
+    """The activation between layers."""
     batch_size: Positive = 256
     """Transitions of a minibatch."""
     learning_rate: Rate = 1e-3
@@ -55,10 +57,16 @@ class Head(eqx.Module):
     sees_next: bool = eqx.field(static=True, default=True)
     """Whether s' is looked at."""
 
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Of observations and actions."""
+        return self.inputs.widths
+
+    @functools.partial(batched, arrays=3)
     def __call__(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
     ) -> Float[Array, ""]:
-        """The prediction for one transition."""
+        """The prediction for transitions, for any leading batch axes."""
         inputs = self.inputs
         seen = inputs.triple(obs, action, next_obs) if self.sees_next else inputs.pair(obs, action)
         return self.output_scale.denormalize(self.network(seen))[0]

@@ -35,7 +35,7 @@ class SupportSettings:
     """How the support of a log is learned, and how much of it energies take."""
 
     weight: Weight = 8.0
-    """w."""
+    """w: how much the support counts beside the energy."""
     most: Rate = 5.0
     """|v| at most: far from the log the odds grow without bound and without meaning."""
     smallest: Rate = 0.03
@@ -47,7 +47,7 @@ class SupportSettings:
     depth: Positive = 4
     """Hidden layers."""
     activation: Activation = "silu"
-    """Between layers."""
+    """The activation between layers."""
     batch_size: Positive = 1024
     """Pairs of a minibatch."""
     learning_rate: Rate = 4e-3

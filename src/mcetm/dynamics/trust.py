@@ -8,7 +8,7 @@ that is not to be had, and is what MOReL and its kind are made of.
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import equinox as eqx
 import jax
@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics.calibrate import CalibrationSettings, Rule, Threshold, calibrate
-from mcetm.dynamics.model import Samples, TransitionModel
+from mcetm.dynamics.model import EnergyModel, Samples, TransitionModel
 from mcetm.dynamics.pairs import PairScore
 from mcetm.training.batches import Batch
 
@@ -26,7 +26,7 @@ Tested = Literal["next-state", "pair", "both", "disagreement", "nothing"]
 
 
 class TrustRegion(eqx.Module):
-    """The limits, and what lies outside them."""
+    """Where a model is trusted: the limits on three scores, and what lies outside them."""
 
     disagreement: Float[Array, ""]
     """Disagreement of members above which a pair is not trusted."""
@@ -48,8 +48,8 @@ class TrustRegion(eqx.Module):
         """Find the limits on held-out rows; `pairs` is what `fit_pairs` gives."""
         config = config or CalibrationSettings()
         limit = jnp.quantile(held_out_disagreement(model, holdout, config, key=key), config.quantile)
-        energetic: Any = model
-        return cls(limit, calibrate(energetic, holdout, config, key=key) if model.has_energy else None, pairs)
+        limits = calibrate(cast(EnergyModel, model), holdout, config, key=key) if model.has_energy else None
+        return cls(limit, limits, pairs)
 
     @property
     def pair_limit(self) -> Float[Array, ""]:
@@ -90,9 +90,8 @@ class TrustRegion(eqx.Module):
             far |= ~(model.apart(obs, action, key=key) <= self.disagreement)
         if not by_energy:
             return tuple(far for _ in rules)
-        energetic: Any = model
         limit = cast(Threshold, self.next_state)
-        level = limit.level(energetic, obs, action)
+        level = limit.level(cast(EnergyModel, model), obs, action)
         return tuple(far | limit.exceeded(drawn, rule, level=level, selected=selected) for rule in rules)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +16,9 @@ from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 from mcetm.console import say
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
+from mcetm.dynamics.batching import batched, over_batch
 from mcetm.dynamics.calibrate import CalibrationSettings, Rule
-from mcetm.dynamics.model import Samples, Stages, TransitionModel, no_stages, over_batch, part_keys
+from mcetm.dynamics.model import Samples, Stages, TransitionModel, no_stages, part_keys
 from mcetm.dynamics.pairs import PairSettings, fit_pairs
 from mcetm.dynamics.reward import HeadSettings, TerminationRule, fit_reward, fit_termination
 from mcetm.dynamics.trust import Tested, TrustRegion
@@ -31,7 +33,7 @@ Uncertainty = Literal["spread", "deviation", "members", "none"]
 
 @settings
 class WorldSettings:
-    """What makes a world of a transition model."""
+    """How a world is made around a transition model: its reward, its end, its trust region."""
 
     reward: HeadSettings = field(default_factory=HeadSettings)
     """The networks that predict rewards and, where they are learned, terminations."""
@@ -170,6 +172,7 @@ class World(eqx.Module):
         """
         return over_batch(_expected_error, self, (obs, action), key=key)
 
+    @batched
     def imagine(
         self,
         obs: Float[Array, " obs"],
@@ -178,7 +181,7 @@ class World(eqx.Module):
         *,
         key: PRNGKeyArray,
     ) -> Imagined:
-        """Take one step."""
+        """Take one step, for any leading batch axes."""
         view = view or View()
         draw_key, member_key, sample_key = jax.random.split(key, 3)
         drawn = self.model.draw(obs, action, view.samples, key=draw_key)
@@ -205,10 +208,11 @@ class World(eqx.Module):
             uncertainty=self._uncertainty(obs, action, drawn, view.uncertainty, key=draw_key),
         )
 
+    @functools.partial(batched, arrays=3)
     def ends(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], next_obs: Float[Array, " obs"]
     ) -> Bool[Array, ""]:
-        """Whether the task ends with this transition."""
+        """Whether the task ends with this transition, for any leading batch axes."""
         return jnp.zeros((), bool) if self.termination is None else self.termination(obs, action, next_obs)
 
     def _uncertainty(

@@ -47,7 +47,7 @@ class Estimate(Record):
     horizon: Annotated[int, Field(ge=1)]
     """Steps of an episode at most."""
     discount: Annotated[float, Field(gt=0, le=1)]
-    """γ."""
+    """γ: what a reward is worth one step later."""
     log: Text
     """The log that it was made from."""
     log_checksum: Checksum
@@ -144,7 +144,7 @@ class PolicyEstimates:
 
 @dataclass(frozen=True)
 class Estimates:
-    """Of several policies, from one log."""
+    """What several policies would earn, estimated from one log."""
 
     of_policies: tuple[PolicyEstimates, ...]
     log: str

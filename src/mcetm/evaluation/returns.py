@@ -148,7 +148,7 @@ def _check_fit(task: Task, policy: BehaviourPolicy) -> None:
 
 @dataclass(frozen=True)
 class Evaluations:
-    """Of several policies on one task, which met the same starts."""
+    """Returns of several policies on one task, which met the same starts."""
 
     of_policies: tuple[Evaluation, ...]
 

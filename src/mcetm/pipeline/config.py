@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SkipValidation, ValidationError
+from pydantic import Field, PlainValidator, model_validator
 
 from mcetm.agents import ALGORITHMS, Algorithm, EvaluationSettings
 from mcetm.data.columns import Columns
@@ -16,11 +18,22 @@ from mcetm.documents import FileError, Label, Name, Text, parse, read_bytes
 from mcetm.dynamics import MODELS, ModelSettings, TransitionModel, WorldSettings
 from mcetm.errors import UserError
 from mcetm.pipeline.folder import compared_folder
-from mcetm.settings import Fraction, explain, from_plain, settings, to_plain
+from mcetm.settings import Fraction, Seed, from_plain, settings, to_plain, unknown_setting
 from mcetm.tasks.own import UnnamedModuleError, named_class
 from mcetm.tasks.registry import suggestion
 
 FORMAT = 2
+
+
+def _algorithm(given: Any) -> Algorithm:
+    """Settings of an algorithm, or what plain data say of them: its `name` is the tag of the union."""
+    return given if type(given) in ALGORITHMS else algorithm_of(given)
+
+
+def _model(given: Any) -> Any:
+    """The same of a transition model, which can also be the user's own."""
+    known = given is None or isinstance(given, ModelSettings | TransitionModel)
+    return given if known else model_of(given)
 
 
 @settings
@@ -29,15 +42,15 @@ class Baseline:
 
     label: Label
     """How the table calls it."""
-    algorithm: Annotated[Algorithm, SkipValidation]
+    algorithm: Annotated[Any, PlainValidator(_algorithm)]
     """Its settings."""
-    part: str | None = None
-    """The part of the run's model that it imagines with; None is the model itself."""
+    part: Literal["regressor"] | None = None
+    """The part of the run's model that it imagines with, if it has one; None is the model itself."""
 
 
 @settings
 class TrainConfig:
-    """One run of `mcetm train`."""
+    """All settings of one run of `mcetm train`, as its config.json holds them."""
 
     format: Literal[2] = FORMAT
     """Version of this file; another is refused."""
@@ -49,26 +62,40 @@ class TrainConfig:
     """What the columns of a table are; see `mcetm.Columns`."""
     preset: Text = "quick"
     """Where the settings come from."""
-    label: Label
-    """How tables call the algorithm."""
+    label: Label = ""
+    """How tables call the algorithm; its own label where nothing else is said."""
     seeds: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 3
     """Agents trained, all in one program."""
-    seed: Annotated[int, Field(strict=True, ge=0, le=2**31 - 10_001)] = 0
+    seed: Seed = 0
     """The first seed; models are trained with this one and shared."""
     holdout: Fraction = 0.1
     """Share of episodes that are held out."""
     models_from: Name | None = None
     """Folder of an earlier run whose models are used."""
-    model: Annotated[Any, SkipValidation] = None
+    model: Annotated[Any, PlainValidator(_model)] = None
     """The transition model; None for an algorithm that needs none."""
     world: WorldSettings = field(default_factory=WorldSettings)
     """Reward, termination and trust region around the model."""
-    algorithm: Annotated[Algorithm, SkipValidation]
+    algorithm: Annotated[Any, PlainValidator(_algorithm)]
     """How the policy is learned."""
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
     """How policies are evaluated."""
     baselines: tuple[Baseline, ...] = ()
     """Other algorithms, trained for the table."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> TrainConfig:
+        if not self.label:
+            object.__setattr__(self, "label", self.algorithm.label)
+        _check_labels(self)
+        _check_model(self)
+        return self
+
+
+class _LeftOut(ModelSettings):
+    """Stands for a model of somebody's own that is not imported."""
+
+    has_energy = has_density = True
 
 
 def config_of(
@@ -81,8 +108,8 @@ def config_of(
     content = dict(plain)
     left_out = not import_models and _is_own(content.get("model"))
     if left_out:
-        content["model"] = None
-    if content.get("model") is not None:
+        content["model"] = _LeftOut()
+    elif content.get("model") is not None:
         content["model"] = model_of(content["model"], trusted=trusted)
     content["algorithm"] = algorithm_of(content.get("algorithm"))
     others = content.get("baselines", ())
@@ -96,11 +123,7 @@ def config_of(
         )
         for i, other in enumerate(others)
     )
-    config = from_plain(TrainConfig, content)
-    _check_labels(config)
-    if not left_out:
-        _check_model(config)
-    return config
+    return from_plain(TrainConfig, content)
 
 
 def _check_labels(config: TrainConfig) -> None:
@@ -140,10 +163,11 @@ def model_of(plain: Any, place: str = "model", *, trusted: str | None = None) ->
 def _own_model(kind: type, name: str, plain: Mapping[str, Any], place: str) -> Any:
     if not issubclass(kind, ModelSettings | TransitionModel):
         raise UserError(f"'{name}' is neither a TransitionModel nor the settings of one.")
+    content = {key: value for key, value in plain.items() if key != "name"}
+    if hasattr(kind, "__pydantic_fields__"):
+        return from_plain(kind, content, place)
     try:
-        return kind(**{key: value for key, value in plain.items() if key != "name"})
-    except ValidationError as error:
-        raise UserError(explain(error, kind, place)) from None
+        return kind(**content)
     except (TypeError, ValueError) as error:
         raise UserError(f"'{name}' cannot be made with these settings: {error}.") from None
 
@@ -253,18 +277,13 @@ def _settled(path: Path, content: dict[str, Any], **more: Any) -> TrainConfig:
 
 def with_steps(config: TrainConfig, steps: int) -> TrainConfig:
     """The settings with another number of updates, of all that is trained for the table."""
-    try:
-        others = tuple(
-            replace(other, algorithm=other.algorithm.with_steps(steps)) for other in config.baselines
-        )
-        return replace(
-            config,
-            algorithm=config.algorithm.with_steps(steps),
-            baselines=others,
-            evaluation=replace(config.evaluation, every=min(config.evaluation.every, steps)),
-        )
-    except ValidationError as error:
-        raise UserError(explain(error, type(config.algorithm), "algorithm")) from None
+    others = tuple(replace(other, algorithm=other.algorithm.with_steps(steps)) for other in config.baselines)
+    return replace(
+        config,
+        algorithm=config.algorithm.with_steps(steps),
+        baselines=others,
+        evaluation=replace(config.evaluation, every=min(config.evaluation.every, steps)),
+    )
 
 
 def changed(config: TrainConfig, changes: Sequence[str]) -> TrainConfig:
@@ -291,6 +310,8 @@ def put(content: dict[str, Any], path: str, value: Any) -> None:
     *folders, name = path.split(".")
     place: Any = content
     for i, folder in enumerate(folders):
+        if isinstance(place, dict) and folder not in place:
+            raise UserError(unknown_setting(folder, list(place), ".".join(folders[:i])))
         place = _part(place, folder)
         if not isinstance(place, dict | list):
             raise UserError(f"There is no setting '{path}': '{'.'.join(folders[: i + 1])}' has no parts.")
@@ -300,6 +321,11 @@ def put(content: dict[str, Any], path: str, value: Any) -> None:
         place[int(name)] = value
     else:
         place[name] = value
+
+
+def get(content: Mapping[str, Any], path: str) -> Any:
+    """One setting of plain data that is there."""
+    return functools.reduce(operator.getitem, path.split("."), content)
 
 
 def _part(place: Any, name: str) -> Any:

@@ -16,7 +16,8 @@ from mcetm.numbers import with_spread
 from mcetm.pipeline.config import TrainConfig, read_config
 from mcetm.pipeline.models import read_world
 from mcetm.pipeline.results import Result, Results, read_card, read_module_file, read_results
-from mcetm.pipeline.source import read_log_again
+from mcetm.pipeline.source import read_log, read_log_again
+from mcetm.pipeline.train import train_run
 from mcetm.tasks.datasets import source_name
 from mcetm.tasks.own import task_in_file
 from mcetm.tasks.registry import Task
@@ -87,6 +88,21 @@ class LoadedRun:
             f"{one_line(self.results.own)} on {one_line(source_name(self.settings.dataset))}, "
             f"{seeds} seed{'s' if seeds > 1 else ''}: return {reached}"
         )
+
+
+def train(config: TrainConfig, folder: str | Path, *, log: Transitions | None = None) -> LoadedRun:
+    """Do all that `mcetm train` does: models, policies of all seeds, their evaluation and the report.
+
+    **Arguments:**
+
+    - `config`: what to do, such as `mcetm.preset("quick", dataset="pendulum-mixed")` returns.
+    - `folder`: the run's folder. A run that was stopped there goes on, bit for bit; another one is refused.
+    - `log`: the dataset, if it is at hand; by default it is read as the settings say.
+
+    **Returns:** the finished run, as `load_run` reads it.
+    """
+    train_run(config, Path(folder), read_log(config) if log is None else log)
+    return load_run(folder)
 
 
 def load_run(folder: str | Path, *, dataset: str | Path | None = None) -> LoadedRun:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -37,10 +37,9 @@ class Models:
 
     def of_part(self, part: str | None) -> World:
         """The world around a part of the model, such as its regressor; None is the model itself."""
-        found: Any = self.world.model if part is None else getattr(self.world.model, part, None)
-        if found is None:
-            return self.world
-        return self.world if found is self.world.model else replace(self.world, model=found, trust=None)
+        model = self.world.model
+        found = model if part is None else model.part(part)
+        return self.world if found is model else replace(self.world, model=found, trust=None)
 
 
 def train_models(

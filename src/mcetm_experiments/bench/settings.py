@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
+from mcetm.settings import Positive, Rate, settings
+
 BenchmarkName = Literal["all", "sampling", "energies", "policy", "collection", "train", "models"]
 
 
-@dataclass(frozen=True)
+@settings
 class Bench:
     """Measure speed here: warm-up, median and quartiles, compilation apart, beside a reference."""
 
@@ -22,13 +23,13 @@ class Bench:
     size: Annotated[Literal["small", "full"] | None, arg(help_behavior_hint="")] = None
     """full: the paper's sizes, the default on an accelerator; small: the default on a CPU."""
 
-    seconds: float = 100.0
+    seconds: Rate = 100.0
     """Time for each benchmark: rows not begun by then are left out, and named."""
 
     algos: Annotated[tuple[str, ...], arg(metavar="ALGO", help_behavior_hint="")] = ()
     """For policy: what to measure; sac, mopo, mobile and mcetm by default."""
 
-    seeds: Annotated[tuple[int, ...], arg(metavar="N", help_behavior_hint="")] = ()
+    seeds: Annotated[tuple[Positive, ...], arg(metavar="N", help_behavior_hint="")] = ()
     """For policy: how many seeds at once; 1, 5 and 16 by default, and 8 for MC-ETM."""
 
     json: Annotated[bool, arg(help_behavior_hint="")] = False
@@ -47,8 +48,6 @@ class Bench:
         from mcetm_experiments.bench.run import BENCHMARKS, run_benchmarks
         from mcetm_experiments.bench.tables import show_benchmarks
 
-        if self.seconds <= 0.0:
-            raise UserError(f"--seconds must be above 0, not {self.seconds:g}.")
         if (self.algos or self.seeds) and self.name not in ("all", "policy"):
             raise UserError("--algos and --seeds are for the benchmark policy.")
         names = list(BENCHMARKS) if self.name == "all" else [self.name]

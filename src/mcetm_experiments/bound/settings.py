@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from mcetm.settings import Positive, Seed, settings
 from mcetm_experiments.shared.settings import Folder
 
 
-@dataclass(frozen=True)
+@settings
 class BoundStudy:
     """Random finite MDPs: how often the paper's theory is true, how tight its bound is, who returns most."""
 
     preset: Literal["quick", "full"] = "quick"
     """quick: 20 MDPs of each family for each amount of data; full: 100."""
 
-    mdps: int | None = None
+    mdps: Positive | None = None
     """As many MDPs instead."""
 
     out: Folder = Path("studies/bound")
     """Where results.json and the figures go."""
 
-    seed: int = 0
+    seed: Seed = 0
     """Of the MDPs and their data."""
 
     def run(self) -> int:

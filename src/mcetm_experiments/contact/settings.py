@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from tyro.conf import arg
 
+from mcetm.settings import Seed, settings
 from mcetm_experiments.shared.settings import Folder, say_written
 
 
-@dataclass(frozen=True)
+@settings
 class ContactStudy:
     """Real cube tosses: one-step and open-loop errors of every transition model."""
 
@@ -24,7 +24,7 @@ class ContactStudy:
     out: Folder = Path("studies/contact")
     """Where results.json and the figure go."""
 
-    seed: int = 0
+    seed: Seed = 0
     """The first of the seeds."""
 
     def run(self) -> int:

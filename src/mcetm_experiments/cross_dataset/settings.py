@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from mcetm.settings import Seed, settings
 from mcetm_experiments.shared.settings import (
     Folder,
     KeptFolder,
@@ -17,7 +17,7 @@ from mcetm_experiments.shared.settings import (
 )
 
 
-@dataclass(frozen=True)
+@settings
 class CrossDatasetStudy:
     """One-step errors of every model on every level of a locomotion task, beside the paper's 48 rows."""
 
@@ -43,7 +43,7 @@ class CrossDatasetStudy:
     trained: KeptFolder = None
     """Keep trainings here and go on where they were stopped; for one run at a time."""
 
-    seed: int = 0
+    seed: Seed = 0
     """Seed of the splits and of the trainings."""
 
     def run(self) -> int:

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from mcetm.settings import Positive, Seed, settings
 from mcetm_experiments.shared.settings import Folder, say_written
 
 
-@dataclass(frozen=True)
+@settings
 class DidacticStudy:
     """The discontinuous function of the paper's section 5.1: every model beside the ground truth."""
 
     preset: Literal["quick", "paper"] = "quick"
     """quick: minutes on two cores; paper: full size, for a GPU."""
 
-    transitions: int | None = None
+    transitions: Positive | None = None
     """Rows of the log: 100,000 by default, as in the paper's appendix; its text says 10000."""
 
-    seeds: int | None = None
+    seeds: Positive | None = None
     """Independent trainings of every model; 5 by default."""
 
     out: Folder = Path("studies/didactic")
     """Where results.json and the figures go."""
 
-    seed: int = 0
+    seed: Seed = 0
     """Seed of the log and of the trainings."""
 
     def run(self) -> int:

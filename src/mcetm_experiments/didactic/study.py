@@ -154,7 +154,7 @@ def run_didactic(settings: DidacticStudy, config: DidacticConfig | None = None) 
     config = replace(
         config,
         transitions=settings.transitions or config.transitions,
-        seeds=settings.seeds or config.seeds,
+        seeds=config.seeds if settings.seeds is None else settings.seeds,
     )
     if config.transitions < 1000 or config.seeds < 1:
         raise UserError(

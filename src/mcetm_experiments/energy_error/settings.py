@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from tyro.conf import arg
 
+from mcetm.settings import Positive, Seed, settings
 from mcetm_experiments.shared.settings import Folder, KeptFolder, Level, Preset, Tasks, say_written
 
 EnergyKind = Literal["anchored", "plain", "literal"]
 
 
-@dataclass(frozen=True)
+@settings
 class EnergyErrorStudy:
     """Scores of distrust against true errors, on held-out data and ever further off them."""
 
@@ -30,13 +30,13 @@ class EnergyErrorStudy:
     """The energy: `anchored` by default, `plain`, the paper's with EMPO's meaning, in preset `paper`;
     `literal` is the paper's to the letter."""
 
-    members: int | None = None
+    members: Positive | None = None
     """Energies in the ensemble, fewer for less time: 3 in preset `quick`, 5 in the others."""
 
     run_folder: Annotated[Path | None, arg(name="run", metavar="RUN", help_behavior_hint="")] = None
     """Look at a finished run: its models, critic and policy instead of fresh ones."""
 
-    seeds: int | None = None
+    seeds: Positive | None = None
     """Independent trainings: 2 in preset `quick`, 3 in the others."""
 
     out: Folder = Path("studies/energy-error")
@@ -45,7 +45,7 @@ class EnergyErrorStudy:
     trained: KeptFolder = None
     """Keep trainings here and go on where they were stopped; for one run at a time."""
 
-    seed: int = 0
+    seed: Seed = 0
     """The first of the seeds."""
 
     def run(self) -> int:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from tyro.conf import arg
 
+from mcetm.settings import Positive, Seed, settings
 from mcetm_experiments.shared.settings import Folder, say_written
 
 
-@dataclass(frozen=True)
+@settings
 class EstimatesStudy:
     """How far estimates without a simulator are from returns in it, and whether their verdicts are right."""
 
@@ -25,16 +25,21 @@ class EstimatesStudy:
     preset: Literal["quick", "fast"] = "quick"
     """Sizes of critics and models: quick has minutes on two cores, fast is for a GPU."""
 
-    lengths: Annotated[tuple[int, ...], arg(metavar="STEPS …", help_behavior_hint="")] = (50, 200, 800, 3000)
+    lengths: Annotated[tuple[Positive, ...], arg(metavar="STEPS …", help_behavior_hint="")] = (
+        50,
+        200,
+        800,
+        3000,
+    )
     """Updates of the policies that are trained here."""
 
-    episodes: int = 200
+    episodes: Positive = 200
     """Episodes in the simulator from which the true return of each policy is measured."""
 
-    seeds: int = 2
+    seeds: Positive = 2
     """Logs of each name."""
 
-    seed: int = 0
+    seed: Seed = 0
     """The first of their seeds. 0 is the dataset itself, others are collected anew by its recipe."""
 
     out: Folder = Path("studies/estimates")

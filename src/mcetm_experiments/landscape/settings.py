@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from mcetm.settings import Positive, Seed, settings
 from mcetm_experiments.shared.settings import Folder, say_written
 
 
-@dataclass(frozen=True)
+@settings
 class LandscapeStudy:
     """The same function embedded in many dimensions: how steeply energies rise off the manifold."""
 
     preset: Literal["quick", "paper"] = "quick"
     """quick: minutes on two cores; paper: full size, for a GPU."""
 
-    state_dim: int = 20
+    state_dim: Positive = 20
     """Dimensions that a state is embedded in."""
 
-    action_dim: int = 10
+    action_dim: Positive = 10
     """Dimensions that an action is embedded in."""
 
-    chain: int | None = None
+    chain: Positive | None = None
     """Langevin steps behind a negative in training: 50 in the paper and in preset `paper`, 4 in `quick`."""
 
-    seeds: int | None = None
+    seeds: Positive | None = None
     """Independent trainings of every model: 3 in preset `quick`, 5 in `paper`."""
 
     out: Folder = Path("studies/landscape")
     """Where results.json and the figures go."""
 
-    seed: int = 0
+    seed: Seed = 0
     """Seed of the embedding, the log and the trainings."""
 
     def run(self) -> int:

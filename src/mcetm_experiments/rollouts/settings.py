@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from mcetm.settings import Seed, settings
 from mcetm_experiments.shared.settings import (
     Folder,
     KeptFolder,
@@ -20,7 +20,7 @@ from mcetm_experiments.shared.settings import (
 PictureKind = Literal["auto", "mujoco", "drawn"]
 
 
-@dataclass(frozen=True)
+@settings
 class RolloutsStudy:
     """Open-loop rollouts of every model on a locomotion task: errors up to 200 steps ahead, and a film."""
 
@@ -49,7 +49,7 @@ class RolloutsStudy:
     trained: KeptFolder = None
     """Keep trainings here and go on where they were stopped; for one run at a time."""
 
-    seed: int = 0
+    seed: Seed = 0
     """Seed of the splits and of the trainings."""
 
     def run(self) -> int:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from tyro.conf import arg
 
+from mcetm.settings import Positive, settings
 from mcetm_experiments.shared.settings import Folder, say_written
 
 TOSSES = "cube-tosses"
 """The real tosses of the contact study, which are no dataset with a name."""
 
 
-@dataclass(frozen=True)
+@settings
 class TrustStudy:
     """What a trust region knows: near pairs, far ones, and false alarms on fresh episodes."""
 
@@ -27,17 +27,17 @@ class TrustStudy:
     )
     """Any datasets that `mcetm data inspect` takes, and `cube-tosses`."""
 
-    rows: int = 100_000
+    rows: Positive = 100_000
     """Rows of each log at most."""
 
     preset: Literal["quick", "fast"] = "quick"
     """Whose score of pairs and whose ensemble: quick has minutes on two cores, fast is for a GPU."""
 
-    visited: int = 2000
+    visited: Positive = 2000
     """Steps of each finished policy on which scores are asked for large errors of MC-ETM's model; 0 leaves
     them out. Logs without a simulator have none."""
 
-    seeds: int = 3
+    seeds: Positive = 3
     """Each has a split between episodes and initial weights of its own."""
 
     out: Folder = Path("studies/trust")

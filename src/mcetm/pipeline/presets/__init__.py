@@ -7,26 +7,38 @@ The text "none" stands for no value, which TOML has no word for.
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatch
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mcetm.agents import ALGORITHMS
 from mcetm.dynamics import WorldSettings
 from mcetm.errors import UserError
-from mcetm.pipeline.config import TrainConfig, algorithm_of, config_of, model_of, name_of, put
-from mcetm.settings import to_plain
+from mcetm.pipeline.config import TrainConfig, algorithm_of, config_of, get, model_of, name_of, put
+from mcetm.settings import from_plain, to_plain
 from mcetm.tasks.registry import suggestion
 
-PRESETS = ("quick", "fast", "paper", "paper-empo")
+_PUBLISHED = "published"
+"""The file that is no preset."""
+PRESETS = tuple(
+    sorted(
+        Path(file.name).stem
+        for file in resources.files(__name__).iterdir()
+        if file.name.endswith(".toml") and file.name != f"{_PUBLISHED}.toml"
+    )
+)
+"""Every preset: one file each."""
 _OF_ENTRY = ("name", "label", "model", "world", "baselines", "needs_energy")
 """What an algorithm's entry says beside the algorithm's own settings."""
 
-__all__ = ["PRESETS", "algorithm_names", "make_config"]
+__all__ = ["PRESETS", "algorithm_names", "make_config", "model_settings", "part_settings"]
+
+_T = TypeVar("_T")
 
 
 def make_config(
@@ -41,9 +53,7 @@ def make_config(
 ) -> TrainConfig:
     """The settings of a preset for a dataset, an algorithm and, if not the algorithm's usual one, a model."""
     preset = preset or "quick"
-    if preset not in PRESETS:
-        raise UserError(f"Unknown preset '{preset}'{suggestion(preset, PRESETS)}")
-    table = _read(preset)
+    table = _table(preset)
     usual: dict[str, str] = table["usual"]
     dataset = usual["dataset"] if dataset is None else dataset
     algo = usual["algorithm"] if algo is None else algo
@@ -67,8 +77,26 @@ def make_config(
             raise UserError(f"{algo} in the preset {preset} needs a model with energies.")
     elif model is not None:
         raise UserError(f"{content['label']} learns from the log alone; it takes no --model.")
-    _publish(content, preset, algo, dataset, keep_rows=table.get("keep_rows", False))
+    _publish(content, preset, algo, dataset, kept=table.get("keep_products", ()))
     return config_of(content)
+
+
+def model_settings(name: str, preset: str | None = None) -> Any:
+    """The settings of a transition model in a preset; `module:Class` is one of the user's own."""
+    return model_of(_model(_table(preset), name, {}))
+
+
+def part_settings(kind: type[_T], preset: str | None = None) -> _T:
+    """The settings of a part that several algorithms have, such as a learner, in a preset."""
+    part = re.sub(r"settings$", "", kind.__name__.lower())
+    return from_plain(kind, _with_parts(to_plain(kind()), _table(preset)["parts"], part))
+
+
+def _table(preset: str | None) -> dict[str, Any]:
+    preset = preset or "quick"
+    if preset not in PRESETS:
+        raise UserError(f"Unknown preset '{preset}'{suggestion(preset, PRESETS)}")
+    return _read(preset)
 
 
 def algorithm_names() -> list[str]:
@@ -120,22 +148,26 @@ def _baseline(table: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, A
     return {"label": given["label"], "algorithm": algorithm, "part": given.get("part")}
 
 
-def _publish(content: dict[str, Any], preset: str, algo: str, dataset: str, *, keep_rows: bool) -> None:
-    """Take over what was published for this algorithm or model on this dataset."""
+def _publish(
+    content: dict[str, Any], preset: str, algo: str, dataset: str, *, kept: Sequence[Sequence[str]]
+) -> None:
+    """Take over what was published for this algorithm or model on this dataset.
+
+    Where a setting changes, the other one of a `kept` pair changes too, so that their product stays.
+    """
     name = (
         Path(dataset).name.removeprefix("d4rl:").removesuffix(".hdf5").replace("_", "-").removesuffix("-v2")
     )
     model = (content.get("model") or {}).get("name")
-    for block in _read("published")["published"]:
+    for block in _read(_PUBLISHED)["published"]:
         if preset not in block.get("presets", PRESETS):
             continue
         if algo not in block.get("algorithm", ()) and model not in block.get("model", ()):
             continue
         for row in (row for pattern, row in block["rows"].items() if fnmatch(name, pattern)):
             for path, value in zip(block["columns"], row, strict=True):
-                if keep_rows and path == "algorithm.rollout.horizon":
-                    rollout = content["algorithm"]["rollout"]
-                    rollout["batch"] = rollout["batch"] * rollout["horizon"] // value
+                for other in (other for changing, other in kept if changing == path):
+                    put(content, other, get(content, other) * get(content, path) // value)
                 put(content, path, value)
 
 
