@@ -185,7 +185,7 @@ def test_every_public_method_takes_any_leading_axes(model: TransitionModel) -> N
 
 def test_a_key_that_is_needed_is_asked_for() -> None:
     with pytest.raises(TypeError, match="needs key="):
-        TOY.means(*pairs())  # pyright: ignore[reportCallIssue]
+        TOY.means(*pairs())
 
 
 def test_every_row_has_noise_of_its_own() -> None:

@@ -105,7 +105,7 @@ def test_names_of_a_dataset_all_find_what_was_published() -> None:
     assert found[0] == found[1] == found[2] == found[3]
     other: Any = make_config("fast", dataset="hopper-random", algo="mobile")
     assert other.algorithm.learner.temperature is None
-    assert found[0].algorithm.learner.temperature == 0.2  # pyright: ignore[reportAttributeAccessIssue]
+    assert found[0].algorithm.learner.temperature == 0.2
 
 
 def rollout(algo: str, dataset: str, preset: str = "fast") -> Any:

@@ -1,7 +1,7 @@
 """What an algorithm is: its settings, and the few places where it differs from the others.
 
 A subclass is one file with one class. It says which learner it has and, where it is different, what a critic
-is taught (`target`), what it looks at in an imagined step (`view`), and what is added to the critics' loss
+learns (`target`), what it looks at in an imagined step (`view`), and what is added to the critics' loss
 (`regulariser`). Everything else is shared.
 """
 

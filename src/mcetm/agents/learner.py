@@ -1,4 +1,4 @@
-"""What learns: an actor and its critics. An algorithm is a learner, the targets it is taught, and a model."""
+"""What learns: an actor and its critics. An algorithm is a learner, the targets it learns, and a model."""
 
 from __future__ import annotations
 

@@ -145,7 +145,10 @@ class StandardETM(_ETM):
 
 @settings
 class AnchoredETM(_ETM):
-    """Energies that correct a trained Gaussian, with negatives drawn from it and ranking NCE."""
+    """Energies that correct a trained Gaussian, with negatives drawn from it and ranking NCE.
+
+    They begin as zero, which a network of your own cannot: `network=` is refused.
+    """
 
     name: Literal["anchored-etm"] = "anchored-etm"
     """Its name in files and on the command line."""

@@ -107,7 +107,7 @@ class FusedSampler(Sampler):
 FUSED = FusedSampler()
 
 
-def expressible(energy: Energy, autoencoder: Autoencoder | None = None) -> bool:
+def is_supported(energy: Energy, autoencoder: Autoencoder | None = None) -> bool:
     """Whether these chains, of states or of the codes of an autoencoder, are ones that kernels know."""
     known = energy.mlp is not None and energy.mlp.activation != "gelu"
     if autoencoder is None:
@@ -186,14 +186,14 @@ def _run(run: Kernel, chains: Chains, how: Moves, key: PRNGKeyArray) -> Float[Ar
 
 
 def _ambient_kernel(energy: Energy, dim: int, encoder: MLP | None) -> Kernel | None:
-    if not expressible(energy) or (encoder is not None and encoder.activation == "gelu"):
+    if not is_supported(energy) or (encoder is not None and encoder.activation == "gelu"):
         return None
     above = () if encoder is None else [layer.bias.shape[-1] for layer in encoder.layers]
     return kernel(_widths(network_of(energy)), dim, encoder=above, anchored=energy.anchor is not None)
 
 
 def _latent_kernel(energy: Energy, autoencoder: Autoencoder) -> Kernel | None:
-    if not expressible(energy, autoencoder):
+    if not is_supported(energy, autoencoder):
         return None
     dim = autoencoder.code_scale.mean.shape[-1]
     return kernel(_widths(network_of(energy)), dim, _widths(autoencoder.decoder))

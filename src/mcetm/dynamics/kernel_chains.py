@@ -39,7 +39,7 @@ def ambient_chains(
     network = network_of(members)
     dim, anchor, preconditioner = obs.shape[-1], None, None
 
-    def entering(member: Any) -> tuple[Array, Array, Array | None]:
+    def first_layer_of(member: Any) -> tuple[Array, Array, Array | None]:
         """Of the first layer: the weights of x, of the residual, and what (s, a) and x = 0 bring to it."""
         first = network_of(member).layers[0]
         if member.anchor is not None:
@@ -53,7 +53,7 @@ def ambient_chains(
         rest = None if member.anchor is None else first.weight[:, len(before) + dim :]
         return weight * (space.scale.std / target.std), context, rest
 
-    weight, context, rest = eqx.filter_vmap(entering)(members)
+    weight, context, rest = eqx.filter_vmap(first_layer_of)(members)
     if members.anchor is not None:
         assert rest is not None  # noqa: S101 (it is there for these energies)
         mean, std = eqx.filter_vmap(lambda anchor: anchor.predict(obs, action))(members.anchor)

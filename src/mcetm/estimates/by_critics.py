@@ -66,6 +66,6 @@ def estimate_by_critics(case: Case) -> list[Estimate]:
             "spread_over_replicas": spread,
         }
         details |= known(missed_of_the_log=missing, actions_inside=one.inside)
-        verdict = case.judge(one, worse, interval)
+        verdict = case.believe(one, worse, interval)
         found.append(case.estimate("fqe", one, value, interval, verdict, details, config))
     return found

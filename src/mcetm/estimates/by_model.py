@@ -35,6 +35,6 @@ def estimate_by_model(case: Case) -> list[Estimate]:
             "mean_length": float(rolled.lengths.mean()),
             **known(missed_of_the_log=missing, actions_inside=one.inside),
         }
-        verdict = case.judge(one, missing, interval)
+        verdict = case.believe(one, missing, interval)
         found.append(case.estimate("model", one, value, interval, verdict, details, config))
     return found

@@ -19,7 +19,7 @@ from mcetm.estimates.estimate import Estimate, Estimator
 from mcetm.estimates.fitted_q import FQESettings
 from mcetm.estimates.model_based import ModelBasedSettings, Rollouts
 from mcetm.estimates.quantity import Quantity
-from mcetm.estimates.verdicts import Evidence, Scale, VerdictSettings, judge
+from mcetm.estimates.verdicts import Evidence, Scale, VerdictSettings, believe
 from mcetm.settings import Fraction, settings, to_plain
 
 _NAME = 2000
@@ -104,11 +104,11 @@ class Case:
         """What an episode may earn otherwise than estimated where nothing in the log is like it."""
         return self.scale.stake * one.outside
 
-    def judge(self, one: Question, missing: float | None, interval: list[float]) -> tuple[bool, list[str]]:
+    def believe(self, one: Question, missing: float | None, interval: list[float]) -> tuple[bool, list[str]]:
         """Whether an estimate is believed, and why: `missing` is what it is known to be wrong by."""
         steps = None if self.world.trust is None else 1.0 - one.outside
         evidence = Evidence(one.inside, steps, missing, 0.5 * (interval[1] - interval[0]))
-        return judge(evidence, self.scale, self.settings.verdict)
+        return believe(evidence, self.scale, self.settings.verdict)
 
     def estimate(
         self,

@@ -66,7 +66,7 @@ class Evidence:
     """Half the interval."""
 
 
-def judge(found: Evidence, scale: Scale, rules: VerdictSettings) -> tuple[bool, list[str]]:
+def believe(found: Evidence, scale: Scale, rules: VerdictSettings) -> tuple[bool, list[str]]:
     """Whether to believe, and the reasons: what speaks against it, or what was looked at."""
     against: list[str] = []
     for share, what in (

@@ -104,7 +104,7 @@ class Worker:
         anchor = self.resident[len(program.resident)] if residual else None
         inputs = [(x, self.resident[0])]
         inputs += [([_arcsinh(r) for r in residual], anchor)] if residual else []
-        z = self.enter(*inputs)
+        z = self.first_layer(*inputs)
         for layer in range(top + 1):
             if layer:
                 z = self.through(layer, step, part)
@@ -140,7 +140,7 @@ class Worker:
         weights = self.resident[-(top + 1) :]
         slopes = _Slopes((self.program.encoder_activation,) * top)
         # Barriers, or the compiler keeps the operands of the energy's first layer through all of its layers.
-        z = self.enter(([lax.optimization_barrier(chunk) for chunk in x], weights[0]))
+        z = self.first_layer(([lax.optimization_barrier(chunk) for chunk in x], weights[0]))
         for layer in range(top + 1):
             if layer:
                 z = self.product((self.operand.at[:, pl.ds(0, widths[layer])], weights[layer]))
@@ -162,7 +162,7 @@ class Worker:
         stiffness = self.each(self.refs["recovery stiffness"].at[self.member, self.rows])
         return [stiffness * _columns(total, i) for i in range(len(x))]
 
-    def enter(self, *inputs: tuple[Any, Any]) -> Array:
+    def first_layer(self, *inputs: tuple[Any, Any]) -> Array:
         """Σ state · weights in the first layer; a state keeps twice the digits of an operand."""
         sides, weights = [], []
         for chunks, weight in inputs:

@@ -220,7 +220,8 @@ def _fill(path: Path, like: Any, stored: dict[str, np.ndarray], kinds: dict[str,
         odd = sorted(set(expected) ^ set(stored))[0]
         raise UserError(
             f"The checkpoint {path} belongs to another configuration or version of mcetm: "
-            f"array '{odd}' is in only one."
+            f"array '{odd}' is in only one. "
+            "A network of your own is not written down: give it again (network=)."
         )
 
     def value(name: str, leaf: Any) -> Any:

@@ -66,7 +66,7 @@ def fit_ensemble(
     rows = counts.reshape(-1, states * actions * states)
     total = rows.sum(axis=-1)
     if total.min() < 1:
-        raise UserError("A dataset without transitions teaches nothing.")
+        raise UserError("Nothing can be learned from a dataset without transitions.")
     drawn = rng.multinomial(total, rows / total[:, None], size=(members, len(rows)))
     shape = (members, *batch, states, actions, states)
     guess = np.full(shape, 1.0 / states)
