@@ -21,7 +21,8 @@ _INTRO = """# Settings
 *For people who change a setting. Here you find every setting, which values it can have, and what it is for.*
 
 A setting has a path. On the command line: `mcetm train --set algorithm.penalty=2`.
-In Python it is an argument: `mcetm.MCETM(penalty=2.0)`. `mcetm settings NAME` prints the same tables in a terminal.
+In Python it is an argument: `mcetm.MCETM(penalty=2.0)`.
+`mcetm settings NAME` prints the same tables in a terminal.
 
 A value that cannot be is refused before anything starts, with the whole path in the sentence.
 
@@ -33,18 +34,18 @@ def _text(value: Any) -> str:
 
 
 def _rows(place: str, default: Any, presets: dict[str, Any]) -> str:
-    """A row for each setting; a column for the default and for each preset that has the part."""
-    defaults = {path: value for path, value, *_ in rows_of(default, place)} if default is not None else {}
+    """A row for each setting: what Python gives, and the presets that have another value."""
     shown = {name: rows_of(found, place) for name, found in presets.items()}
-    first = next(iter(shown.values()))
     values = {name: {path: value for path, value, *_ in rows} for name, rows in shown.items()}
+    usual = next(iter(values.values())) if default is None else dict(r[:2] for r in rows_of(default, place))
     lines = []
-    for path, _, possible, words in first:
-        written = [_text(json.loads(values[name][path])) if path in values[name] else "" for name in shown]
-        plain = _text(json.loads(defaults[path])) if path in defaults else ""
-        place_of = f"{code(path)}{{ #{path} }}"
-        lines.append([place_of, cell(possible), plain, *written, cell(words)])
-    return table(["setting", "can be", "default", *(f"`{name}`" for name in shown), "what it is for"], lines)
+    for path, _, possible, words in next(iter(shown.values())):
+        plain = usual.get(path)
+        others = {name: value[path] for name, value in values.items() if value.get(path, plain) != plain}
+        told = "; ".join(f"`{name}`: {_text(json.loads(value))}" for name, value in others.items())
+        given = "" if plain is None else _text(json.loads(plain))
+        lines.append([f"{code(path)}{{ #{path} }}", cell(possible), given, told, cell(words)])
+    return table(["setting", "can be", "default", "in presets, where it differs", "what it is for"], lines)
 
 
 def _page(name: str, place: str, call: str, found: Any, presets: dict[str, Any]) -> str:
@@ -56,7 +57,6 @@ def _page(name: str, place: str, call: str, found: Any, presets: dict[str, Any])
     return (
         f"# `{name}`\n\n*For people who train with `{name}`. Here you find its settings.*\n\n"
         f"{first_sentence(kind.__doc__)}\n\n{call}\n\n"
-        "*Default* is what Python gives; the other columns are presets.\n\n"
         f"{_rows(place, default, presets)}"
     )
 
