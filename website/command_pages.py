@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import tyro
 
@@ -29,8 +29,8 @@ def _parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
             parser = tyro.extras.get_parser(kind, config=options())
-        yield name, parser
-        yield from _inner(name, parser)
+        yield name, cast(argparse.ArgumentParser, parser)  # tyro has a copy of the class
+        yield from _inner(name, cast(argparse.ArgumentParser, parser))
 
 
 def _inner(name: str, parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:

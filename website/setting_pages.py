@@ -16,6 +16,7 @@ PRESETS = ("quick", "fast", "paper", "paper-empo")
 _TOP = ("model", "world", "algorithm", "evaluation", "baselines", "format")
 """Parts of a run that have pages of their own."""
 
+_WIDE = "---\nhide: [toc]\n---\n\n"
 _INTRO = """# Settings
 
 *For people who change a setting. Here you find every setting, which values it can have, and what it is for.*
@@ -41,11 +42,14 @@ def _rows(place: str, default: Any, presets: dict[str, Any]) -> str:
     lines = []
     for path, _, possible, words in next(iter(shown.values())):
         plain = usual.get(path)
-        others = {name: value[path] for name, value in values.items() if value.get(path, plain) != plain}
-        told = "; ".join(f"`{name}`: {_text(json.loads(value))}" for name, value in others.items())
+        others: dict[str, list[str]] = {}
+        for name, value in values.items():
+            if path in value and value[path] != plain:
+                others.setdefault(value[path], []).append(f"`{name}`")
+        told = "<br>".join(f"{_text(json.loads(v))} in {', '.join(names)}" for v, names in others.items())
         given = "" if plain is None else _text(json.loads(plain))
-        lines.append([f"{code(path)}{{ #{path} }}", cell(possible), given, told, cell(words)])
-    return table(["setting", "can be", "default", "in presets, where it differs", "what it is for"], lines)
+        lines.append([f"{code(path)}{{ #{path} }}<br>{cell(words)}", cell(possible), given, told])
+    return table(["setting", "can be", "default", "in presets"], lines)
 
 
 def _page(name: str, place: str, call: str, found: Any, presets: dict[str, Any]) -> str:
@@ -55,7 +59,7 @@ def _page(name: str, place: str, call: str, found: Any, presets: dict[str, Any])
     except (TypeError, ValueError):  # some settings have no default
         default = None
     return (
-        f"# `{name}`\n\n*For people who train with `{name}`. Here you find its settings.*\n\n"
+        f"{_WIDE}# `{name}`\n\n*For people who train with `{name}`. Here you find its settings.*\n\n"
         f"{first_sentence(kind.__doc__)}\n\n{call}\n\n"
         f"{_rows(place, default, presets)}"
     )
