@@ -23,7 +23,7 @@ test: $(VENV)/.installed-dev
 	$(BIN)/pytest -n 2 --dist worksteal
 
 docs: $(VENV)/.installed-docs
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
 
 format: $(VENV)/.installed-dev
