@@ -3,6 +3,7 @@
 import os
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -12,8 +13,10 @@ from typing import Any
 
 import jax
 import pytest
+import tyro
 
 import mcetm
+from mcetm.cli import commands, options
 from mcetm.pipeline.config import TrainConfig
 from mcetm.tasks import registry
 from mcetm.versions import version_of
@@ -154,6 +157,29 @@ def test_the_examples_of_a_page_work_as_written(
     monkeypatch.setenv("MCETM_CACHE", str(tmp_path_factory.getbasetemp().parent / "pages"))
     with jax.numpy_dtype_promotion("standard"):  # as readers have it
         runpy.run_path(str(script), run_name="__main__")
+
+
+def _commands(page: Path) -> list[list[str]]:
+    """The words of every `mcetm` command in a page's blocks of shell."""
+    blocks = re.findall(r"^```(?:sh|bash)\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    lines = [re.sub(r"^(\w+=\S+ )+", "", line) for block in blocks for line in block.splitlines()]
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("mcetm ")]
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if _commands(page)], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_commands_on_a_page_are_understood(page: Path) -> None:
+    """Their names and options exist; nothing is run."""
+    for words in _commands(page):
+        if words == ["--version"]:
+            continue
+        code: Any = 0
+        try:
+            tyro.extras.subcommand_cli_from_dict(commands(), args=words, config=options())
+        except SystemExit as end:
+            code = end.code
+        assert code == 0, words
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
