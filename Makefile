@@ -24,7 +24,7 @@ test: $(VENV)/.installed-dev
 
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "open site/index.html"
+	@echo "Open site/index.html, or with search: $(BIN)/python -m http.server --directory site"
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format
