@@ -30,7 +30,7 @@ def paragraphs(page: Path) -> list[str]:
 
 def sentences(paragraph: str) -> list[int]:
     """The words of each sentence."""
-    parts = re.split(r"(?<=[.!?:;])[*_)\"]*\s+(?=\W*[A-Z`0-9])", paragraph)
+    parts = re.split(r"(?<=[.!?:;])[*_)\"]*\s+(?=\W*[A-Z`0-9α-ω])", paragraph)
     return [len(part.split()) for part in parts]
 
 
