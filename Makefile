@@ -23,8 +23,8 @@ test: $(VENV)/.installed-dev
 	$(BIN)/pytest -n 2 --dist worksteal
 
 docs: $(VENV)/.installed-docs
-	$(BIN)/mkdocs build --strict --quiet
-	@echo "open site/index.html"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Open site/index.html, or with search: $(BIN)/python -m http.server --directory site"
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format

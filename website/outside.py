@@ -1,7 +1,7 @@
 """Pages link to files outside docs/: measurements, sources, the security policy. The site takes them along.
 
-A Markdown file becomes a page below `project/`, any other file a download below `files/`, and a folder a page that
-lists its files. So every link works on the site as it does in a checkout, wherever the project is hosted.
+A Markdown file becomes a page below `project/`, any other file a download below `files/`, and a folder a page
+that lists its files. So every link works on the site as in a checkout, wherever the project is hosted.
 """
 
 from __future__ import annotations

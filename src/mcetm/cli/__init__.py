@@ -7,7 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn, Protocol, runtime_checkable
+from typing import Any, NoReturn, Protocol, runtime_checkable
 
 from mcetm.cli.compare import Compare
 from mcetm.cli.data import Data
@@ -117,15 +117,27 @@ def _run(arguments: list[str]) -> int:
         return 0
     import tyro
 
-    known = _COMMANDS if arguments[:1] and arguments[0] in _COMMANDS else _COMMANDS | _added()
+    known = _COMMANDS if arguments[:1] and arguments[0] in _COMMANDS else commands()
     command: Command = tyro.extras.subcommand_cli_from_dict(
         known,
         prog="mcetm",
         description=_DESCRIPTION,
         args=arguments or ["--help"],
-        config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff),
+        config=options(),
     )
     return command.run()
+
+
+def options() -> tuple[Any, ...]:
+    """How options are spelled; the reference on the site is made with the same."""
+    from tyro import conf
+
+    return (conf.OmitArgPrefixes, conf.OmitSubcommandPrefixes, conf.FlagCreatePairsOff)
+
+
+def commands() -> dict[str, type[Command]]:
+    """Every command by its name, those of other packages too."""
+    return _COMMANDS | _added()
 
 
 def _added() -> dict[str, type[Command]]:

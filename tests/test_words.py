@@ -1,0 +1,59 @@
+"""Pages for readers are in plain words: short paragraphs, short sentences, first a line for whom they are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+KINDS = ("tutorials", "how-to", "reference")
+PAGES = [DOCS / "index.md", *(page for kind in KINDS for page in sorted((DOCS / kind).rglob("*.md")))]
+LONGEST_PARAGRAPH = 120
+LONGEST_SENTENCE = 40
+"""Words; 25 is what we aim at, and a path or a formula in code may count as several."""
+MEAN_SENTENCE = 16.0
+FOR_WHOM = re.compile(r"\A# .+\n\n\*For [^*]+[.?]\s(Afterwards|Here)\s[^*]+\.\*\n")
+
+
+def paragraphs(page: Path) -> list[str]:
+    """Running text and single items of lists; no code, tables, headings or figures."""
+    text = re.sub(r"^( *)```.*?^\1```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^\$\$.*?\$\$$", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^(?=\s*([-*]|\d+\.) )", "\n", text, flags=re.MULTILINE)
+    blocks = [block for block in re.split(r"\n\s*\n", text) if block.strip()]
+    running = [block for block in blocks if not re.match(r"    |\||#|!\[|<|---", block)]
+    return [re.sub(r"\]\([^)]*\)", "]", " ".join(block.split())) for block in running]
+
+
+def sentences(paragraph: str) -> list[int]:
+    """The words of each sentence."""
+    parts = re.split(r"(?<=[.!?:;])[*_)\"]*\s+(?=\W*[A-Z`0-9α-ω])", paragraph)
+    return [len(part.split()) for part in parts]
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: str(page.relative_to(ROOT)))
+def test_paragraphs_and_sentences_are_short(page: Path) -> None:
+    lengths = []
+    for paragraph in paragraphs(page):
+        assert len(paragraph.split()) <= LONGEST_PARAGRAPH, paragraph
+        lengths += sentences(paragraph)
+        assert max(lengths) <= LONGEST_SENTENCE, paragraph
+    assert sum(lengths) / len(lengths) <= MEAN_SENTENCE
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_says_first_for_whom_it_is_and_what_for(page: Path) -> None:
+    assert FOR_WHOM.match(page.read_text()), "begin with: *For people who … . Afterwards …*"
+
+
+def test_every_figure_is_told_in_words() -> None:
+    found = [
+        (page.name, words)
+        for page in [ROOT / "README.md", *DOCS.rglob("*.md")]
+        for words in re.findall(r"!\[([^\]]*)\]\(", page.read_text())
+    ]
+    assert found
+    assert [page for page, words in found if len(words.split()) < 3] == []
