@@ -40,7 +40,7 @@ COMMANDS: list[tuple[list[str], int, str]] = [
     # What is an extra is asked for in a sentence.
     (["export", "run", "--to", "stablehlo"], 2, 'pip install "mcetm[export]"'),
     (["train", "--log", "tensorboard", "--out", "other"], 2, 'pip install "mcetm[tensorboard]"'),
-    (["data", "collect", "hopper-random", "--out", "hopper.npz"], 2, 'pip install "mcetm[mujoco]"'),
+    (["data", "collect", "--task", "hopper", "--steps", "9", "--out", "h.npz"], 2, '"mcetm[mujoco]"'),
 ]  # fmt: skip
 """What is typed, the exit code, and words of the answer."""
 
