@@ -9,7 +9,9 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 # Packages come first, in a layer that a change of the source does not make again: an editable installation
 # names the folder of the source and does not look into it.
 COPY pyproject.toml Makefile LICENSE ./
-RUN mkdir -p src/mcetm src/mcetm_experiments && touch README.md && make .venv/.installed
+RUN mkdir -p src/mcetm src/mcetm_experiments \
+    && touch README.md src/mcetm/__init__.py src/mcetm_experiments/__init__.py \
+    && make .venv/.installed
 
 FROM python:3.13-slim
 COPY --from=installed /usr/bin/make /usr/bin/make
