@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,7 +33,9 @@ def code_of(path: Path) -> list[dict]:
 def test_a_notebook_runs_from_top_to_bottom(
     path: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    sources = ["".join(cell["source"]) for cell in code_of(path)]
+    # A reader's numbers of steps make it worth reading; whether it runs, a few steps tell.
+    shorter = functools.partial(re.sub, r"steps=\d[\d_]*", "steps=50")
+    sources = [shorter("".join(cell["source"])) for cell in code_of(path)]
     # Notebooks and pages share the embedded dataset that they collect.
     shared = str(tmp_path_factory.getbasetemp().parent / "pages")
     done = subprocess.run(
@@ -40,7 +44,7 @@ def test_a_notebook_runs_from_top_to_bottom(
         input=json.dumps(sources),
         capture_output=True,
         text=True,
-        env={**os.environ, "MCETM_CACHE": shared, "JAX_DISABLE_MOST_OPTIMIZATIONS": "0"},
+        env={**os.environ, "MCETM_CACHE": shared, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"},
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("2 figures\n")
