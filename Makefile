@@ -44,11 +44,11 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || { $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python install pip; }
 
 $(VENV)/.installed: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --prefer-binary --editable .
+	$(BIN)/python -m pip install --quiet --prefer-binary --editable ".[mujoco]"
 	@touch $@
 
 $(VENV)/.installed-dev: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --prefer-binary --editable ".[dev,parquet]"
+	$(BIN)/python -m pip install --quiet --prefer-binary --editable ".[dev]"
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-docs: $(BIN)/python pyproject.toml

@@ -69,6 +69,15 @@ def test_no_dependency_that_is_known_to_break_installs() -> None:
     assert not names & {"torch", "d4rl", "gym", "mujoco-py"}
 
 
+def test_every_extra_that_is_named_is_there() -> None:
+    """In sentences about what is missing, and on the pages."""
+    files = [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    named = {name for file in files for name in re.findall(r"mcetm\[(\w+)\]", file.read_text("utf-8"))}
+    assert {"mujoco", "export", "all"} <= named <= set(PROJECT["optional-dependencies"])
+    everything = re.findall(r"\w+", PROJECT["optional-dependencies"]["all"][0])[1:]
+    assert set(everything) == set(PROJECT["optional-dependencies"]) - {"all", "cuda", "dev", "docs"}
+
+
 def _python_blocks(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
 

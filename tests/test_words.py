@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-KINDS = ("tutorials", "how-to", "reference")
+KINDS = ("tutorials", "how-to", "reference", "explanation")
 PAGES = [DOCS / "index.md", *(page for kind in KINDS for page in sorted((DOCS / kind).rglob("*.md")))]
 LONGEST_PARAGRAPH = 120
 LONGEST_SENTENCE = 40

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from mcetm import Policy, Transitions, World
 from mcetm.agents.policy import numpy_policy
 from mcetm.dynamics import PairScore, TrustRegion
 from mcetm.dynamics.manifold import Autoencoder, AutoencoderSettings
+from mcetm.export.standalone import Policy as StandalonePolicy
 from mcetm.nn.actor import Actor
 from mcetm.nn.mlp import MLP, Activation
 from mcetm.nn.scaling import InputScaling, Scaling
@@ -87,3 +90,20 @@ def observations() -> np.ndarray:
     held_out = Transitions.from_arrays(**random_fields()).obs
     extreme = [np.zeros((1, 3)), *(size * np.eye(3) for size in (1e-30, 1e3, -1e3, 1e6, -1e6))]
     return np.concatenate([near, far, held_out, *extreme]).astype(np.float32)
+
+
+def assert_exports(policy: Policy, obs: np.ndarray, folder: Path) -> None:
+    """A trained policy says the same as a file of numbers, with Python alone and in onnxruntime."""
+    wanted, scored = policy(obs), policy.pairs is not None
+    alone = StandalonePolicy(policy.export(folder / "plant.npz")[0])
+    actions, scores = zip(*(alone(row) for row in obs.tolist()), strict=True)
+    np.testing.assert_allclose(actions, wanted, rtol=1e-4, atol=1e-4)
+    assert [score is not None for score in scores] == [scored] * len(obs)
+    runtime = pytest.importorskip("onnxruntime")
+    found = runtime.InferenceSession(policy.export(folder / "plant.onnx")[0]).run(None, {"obs": obs})
+    np.testing.assert_allclose(found[0], wanted, rtol=1e-4, atol=1e-4)
+    assert len(found) == (3 if scored else 1)
+    if scored:
+        score = policy.trust(obs).score
+        np.testing.assert_allclose(np.array(scores, float), score, rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(found[1], score, rtol=1e-3, atol=1e-3)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,6 +45,7 @@ PROGRAM = """
 #include "p.h"
 int main(void) {
   float obs[P_OBS_DIM], action[P_ACTION_DIM], score = 0.0f;
+  if (p_check() != 0) return 3;
   while (fread(obs, sizeof obs, 1, stdin) == 1) {
     int failed = p_act(obs, action ARGUMENT);
     fwrite(&failed, sizeof failed, 1, stdout);
@@ -61,8 +63,8 @@ def compiled(policy: Policy, folder: Path, *options: str, suffix: str = "c") -> 
     policy.export(folder / "p.h")
     source = folder / f"main.{suffix}"
     source.write_text(PROGRAM.replace("ARGUMENT", "" if policy.pairs is None else ", &score"))
-    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", *options]
-    subprocess.run([CC, *strict, str(source), "-o", str(folder / "main"), "-lm"], check=True)
+    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wdouble-promotion", "-Wshadow", "-Werror"]
+    subprocess.run([CC, *strict, *options, str(source), "-o", str(folder / "main"), "-lm"], check=True)
     return folder / "main"
 
 
@@ -197,6 +199,62 @@ def test_the_header_is_c_plus_plus_too(tmp_path: Path) -> None:
     compiled(scored_policy(), tmp_path, "-std=c++11", "-x", "c++")
 
 
+def test_the_header_needs_nothing_but_functions_of_float(tmp_path: Path) -> None:
+    """What a controller's linker has to find; memory, files and double precision are not among it."""
+    if shutil.which("nm") is None:
+        pytest.skip("there is no nm on this machine")
+    compiled(scored_policy("gelu"), tmp_path, "-std=c99", "-O2", "-c")
+    said = subprocess.run(["nm", "-u", tmp_path / "main"], capture_output=True, text=True, check=True).stdout
+    needed = {line.split()[-1].partition("@")[0] for line in said.splitlines()}
+    own = {"fread", "fwrite", "stdin", "stdout", "__stack_chk_fail", "_GLOBAL_OFFSET_TABLE_"}
+    assert needed - own <= {"expf", "log1pf", "sqrtf", "tanhf"}
+    assert "tanhf" in needed
+
+
+@pytest.mark.parametrize("odds", ["silu", None])
+def test_a_header_finds_out_that_its_numbers_are_not_kept(odds: Any, tmp_path: Path) -> None:
+    """`p_check` on a machine, or after an edit, that changes what the policy says."""
+    program = compiled(scored_policy(odds), tmp_path)
+    header = (tmp_path / "p.h").read_text()
+    subprocess.run([program], input=b"", check=True)
+    for scale in ("static inline void p_relu(float *x, int count) {", "static inline float p_score("):
+        body = {"void": "\n  x[0] += 0.5f;", "float": ""}[scale.split()[2]]
+        broken = header.replace(scale, scale + body)
+        broken = broken if body else header.replace("  return score;", "  return score + 0.1f;")
+        (tmp_path / "p.h").write_text(broken)
+        assert broken != header
+        subprocess.run([str(CC), tmp_path / "main.c", "-o", tmp_path / "main", "-lm"], check=True)
+        assert subprocess.run([program], input=b"", check=False).returncode == 3
+
+
+def test_the_header_falls_back_by_itself(tmp_path: Path) -> None:
+    """Onto the last action, kept in the same array; with a limit of the program's own."""
+    if CC is None:
+        pytest.skip("there is no C compiler on this machine")
+    scored_policy().export(tmp_path / "p.h")
+    (tmp_path / "hold.c").write_text(
+        '#include <stdio.h>\n#define P_TRUST_LIMIT 5.0f\n#include "p.h"\nint main(void) {\n'
+        "  float obs[P_OBS_DIM], last[P_ACTION_DIM] = {7.0f, 8.0f};\n"
+        '  while (scanf("%f %f %f", &obs[0], &obs[1], &obs[2]) == 3) {\n'
+        "    int outside = p_act_or(obs, last, last);\n"
+        '    printf("%d %.6g %.6g\\n", outside, (double)last[0], (double)last[1]);\n  }\n'
+        "  return 0;\n}\n"
+    )
+    subprocess.run([CC, tmp_path / "hold.c", "-o", tmp_path / "hold", "-lm"], check=True)
+    rows = np.concatenate([HUGE, [[np.nan, 0.0, 0.0]], observations()[:60], HUGE]).astype(np.float32)
+    lines = "\n".join(" ".join(map(repr, row)) for row in rows.tolist())
+    said = subprocess.run([tmp_path / "hold"], input=lines, capture_output=True, text=True, check=True).stdout
+    last, held = np.array([7.0, 8.0]), []
+    for row, line in zip(rows, said.splitlines(), strict=True):
+        trusted = bool(np.isfinite(row).all()) and scored_policy().trust(row).score <= 5.0
+        last = scored_policy()(row) if trusted else last
+        held.append(not trusted)
+        outside, *action = map(float, line.split())
+        assert outside == (not trusted)
+        np.testing.assert_allclose(action, last, rtol=1e-4, atol=1e-4)
+    assert 10 < sum(held) < len(held) - 10
+
+
 def test_the_header_does_not_compile_where_nothing_is_not_a_number(tmp_path: Path) -> None:
     if CC is None:
         pytest.skip("there is no C compiler on this machine")
@@ -236,6 +294,13 @@ def test_what_is_known_of_a_policy_travels_with_it(suffix: str, tmp_path: Path) 
     for name in ("obs_names", "obs_mean", "obs_std", "data_checksum", "mcetm"):
         assert found[name] == ABOUT[name]
     assert (found["action_low"], found["action_high"]) == ([-2.0, 0.0], [2.0, 10.0])
+    examples, policy = found["examples"], scored_policy()
+    np.testing.assert_allclose(examples["action"], policy(examples["obs"]), rtol=1e-6)
+    np.testing.assert_allclose(examples["trust_score"], policy.trust(examples["obs"]).score, rtol=1e-5)
+    # Rarer than one of the 999 pairs that the score was counted with, nothing is known.
+    assert found["trust_rarity"] == {
+        str(n): pytest.approx(i - 2.0, abs=1e-6) for i, n in enumerate((2, 5, 10, 20, 50, 100, 200, 500))
+    }
 
 
 def test_what_is_known_of_a_policy_is_in_its_header(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ from mcetm.pipeline.presets import algorithm_names, make_config
 from mcetm.settings import Weight, settings
 from tests.agents.test_agents import LOG, ROLL, reward, world
 from tests.agents.test_rambo import ensemble
+from tests.export.example import assert_exports
 from tests.pipeline.runs import small_settings
 from tests.pipeline.test_any_model import small_log
 
@@ -79,6 +80,7 @@ def test_it_learns_to_go_home(algorithm: Algorithm, tmp_path: Path) -> None:
     assert trained.history[-1]["step"] == 300
     assert np.isfinite(trained.history[-1]["critic_loss"]).all()
     assert ("rollout_length" in trained.history[-1]) == algorithm.model_based
+    assert_exports(trained.policies[0], LOG.obs[:9], tmp_path / "exported")
     if not isinstance(algorithm, COMBO | TD3BC):
         return  # one with a model and one without: reading back is the same for all
     again = train()

@@ -14,6 +14,7 @@ from mcetm.agents.fit import action_bounds
 from mcetm.dynamics import GaussianEnsemble, HeadSettings, PairSettings
 from tests.agents.test_agents import LOG, world
 from tests.dynamics.test_fit import Residual
+from tests.export.example import assert_exports
 
 TINY: dict[str, Any] = {"width": 8, "depth": 1, "batch_size": 16, "steps": 4}
 GAUSSIAN = GaussianEnsemble(members=2, elites=2, **TINY)
@@ -34,7 +35,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Transitions
     assert list((tmp_path / "here").iterdir()) == [], "nothing is written unless asked"
 
 
-def test_model_world_agent_evaluation_and_trust_without_a_folder(log: Transitions) -> None:
+def test_model_world_agent_evaluation_and_trust_without_a_folder(tmp_path: Path, log: Transitions) -> None:
     train, holdout = log.split(0.5, seed=0)
     model = mcetm.fit(GAUSSIAN, train, holdout=holdout, seed=0)
     around = mcetm.World.of(model, train, holdout=holdout, config=SMALL, seed=0)
@@ -50,6 +51,7 @@ def test_model_world_agent_evaluation_and_trust_without_a_folder(log: Transition
     trust = agent.policies[0].trust(holdout.obs[:5])
     assert trust.score.shape == (5,)
     assert agent.policies[0].trust(holdout.obs[0]).score.shape == ()
+    assert_exports(agent.policies[0], holdout.obs[:9], tmp_path / "exported")
     assert trust.limit == pytest.approx(float(around.trust.pair_limit))  # pyright: ignore[reportOptionalMemberAccess]
 
 
@@ -66,6 +68,7 @@ def test_a_folder_that_is_asked_for_is_gone_on_with(tmp_path: Path, log: Transit
 def test_a_folder_changes_no_number(tmp_path: Path, log: Transitions) -> None:
     kept, not_kept = (mcetm.fit(BC, log, seed=3, folder=place) for place in (tmp_path / "kept", None))
     np.testing.assert_array_equal(kept.policies[0](log.obs), not_kept.policies[0](log.obs))
+    assert_exports(kept.policies[0], log.obs[:9], tmp_path / "exported")
 
 
 def test_callbacks_get_metrics_and_may_stop_an_agent() -> None:

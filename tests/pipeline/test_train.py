@@ -247,6 +247,12 @@ def test_a_log_without_a_task_trains_and_says_what_is_missing(
     assert not policy.trust(np.full(2, 1e4)).trusted, "its world says where to trust it"
     with pytest.raises(UserError, match="observation is not finite"):
         policy.trust(np.full(2, np.nan))
+    assert main(["export", str(out), "--part", "dynamics", "--out", str(tmp_path / "model.onnx")]) == 0
+    model = pytest.importorskip("onnx").load(tmp_path / "model.onnx")
+    told = {entry.key: entry.value for entry in model.metadata_props}
+    assert told["data_checksum"] == found.log.checksum
+    scale = mcetm.Statistics.of(found.log.split(found.settings.holdout, seed=0)[0]).obs
+    np.testing.assert_allclose(json.loads(told["obs_std"]), scale.std, rtol=1e-6)
 
 
 def test_without_an_environment_only_what_was_asked_for_is_trained(

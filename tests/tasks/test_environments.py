@@ -1,5 +1,6 @@
 """Environments by name: Gymnasium's ids, modules with ids, classes; and what is refused, in a sentence."""
 
+import importlib.util
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 
 import mcetm
-from mcetm import UserError, get_task
+from mcetm import Transitions, UserError, get_task
+from mcetm.cli import main
 from mcetm.envs import make_env
 from mcetm.tasks import registry
 
@@ -108,6 +110,34 @@ def test_an_environment_that_fails_says_where(plant: Path, processes: int) -> No
     words = r"failed in step: ZeroDivisionError: the pump is dry \(plant\.py, line 19\)"
     with pytest.raises(UserError, match=words):
         mcetm.collect('plant:Plant{"breaks": true}', 40, processes=processes)
+
+
+@pytest.fixture
+def no_mujoco(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation without the extra."""
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name, *more: None if name == "mujoco" else find(name, *more)
+    )
+
+
+@pytest.mark.usefixtures("no_mujoco")
+def test_a_simulator_that_is_not_installed_is_said_before_anything_is_learned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = {"obs": np.random.default_rng(0).normal(size=(60, 11)), "reward": np.zeros(60)}
+    ends = np.arange(60) % 20 == 19
+    log = Transitions.from_arrays(**rows, next_obs=rows["obs"], action=np.zeros((60, 3)), truncated=ends)
+    log.save(tmp_path / "log.npz")
+    command = ["train", str(tmp_path / "log.npz"), "--task", "hopper", "--algo", "bc"]
+    assert main([*command, "--out", str(tmp_path / "run")]) == 2
+    said = (
+        'mcetm: The environment Hopper-v4 needs MuJoCo, which is not installed: pip install "mcetm[mujoco]".'
+    )
+    assert said in capsys.readouterr().err.splitlines()
+    assert not (tmp_path / "run").exists()
+    with make_env("Pendulum-v1", {}) as env:  # others go on
+        env.reset(seed=0)
 
 
 def test_a_log_keeps_the_name_of_an_environment_and_runs_no_code(plant: Path) -> None:

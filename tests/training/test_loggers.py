@@ -109,49 +109,83 @@ def test_a_missing_package_is_one_sentence(
     assert not list(tmp_path.iterdir())
 
 
-def test_tensorboard_has_every_point(tmp_path: Path) -> None:
+def tensorboard_points(folder: Path) -> dict[tuple[str, int], float]:
+    """Value of each series at each step, in the format's own words."""
     events = pytest.importorskip("tensorboardX.proto.event_pb2")
-    logger = TensorBoardLogger(tmp_path / "board")
-    for line in LINES:
-        logger(line)
-    logger.close()
-    (path,) = (tmp_path / "board").iterdir()
+    (path,) = folder.iterdir()
     content, found = path.read_bytes(), {}
     while content:  # length, its checksum, a message, its checksum
         (length,) = struct.unpack("<Q", content[:8])
         event = events.Event.FromString(content[12 : 12 + length])
         found |= {(value.tag, event.step): value.simple_value for value in event.summary.value}
         content = content[16 + length :]
+    return found
+
+
+def wandb_points(folder: Path) -> dict[tuple[str, int], float]:
+    """The history that an offline run would send."""
+    wandb = pytest.importorskip("wandb")
+    records = pytest.importorskip("wandb.proto.wandb_internal_pb2")
+    wandb.teardown()  # as at the end of a process: its service writes the file
+    (path,) = folder.glob("wandb/offline-run-*/run-*.wandb")
+    content, place, message, found = path.read_bytes(), 7, b"", {}
+    while place + 7 <= len(content):  # blocks of 32 KiB; checksum, length and kind before each part
+        if (left := 32_768 - place % 32_768) < 7:
+            place += left
+            continue
+        length, kind = struct.unpack("<4xHB", content[place : place + 7])
+        message += content[place + 7 : place + 7 + length]
+        place += 7 + length
+        if kind in (1, 4):  # whole, or the last part
+            history, message = records.Record.FromString(message).history, b""
+            for item in history.item:
+                name = item.key or "/".join(item.nested_key)
+                found[name, history.step.num] = json.loads(item.value_json)
+    return found
+
+
+def mlflow_points(uri: str, experiment: str, params: dict[str, str]) -> dict[tuple[str, int], float]:
+    """What MLflow's own client reads of the only run of an experiment."""
+    client = pytest.importorskip("mlflow").MlflowClient(tracking_uri=uri)
+    (run,) = client.search_runs([client.get_experiment_by_name(experiment).experiment_id])
+    assert run.data.params.items() >= params.items()
+    assert run.info.status == "FINISHED"
+    history = [m for name in run.data.metrics for m in client.get_metric_history(run.info.run_id, name)]
+    return {(point.key, point.step): point.value for point in history}
+
+
+def send(logger: Any) -> None:
+    for line in LINES:
+        logger(line)
+    logger.close()
+
+
+@pytest.fixture
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Services that neither chat nor call home."""
+    for name, value in {"WANDB_SILENT": "true", "WANDB_MODE": "offline", "DO_NOT_TRACK": "true"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+
+
+def assert_every_point(found: dict[tuple[str, int], float]) -> None:
     for name, step, value in FLAT:
         assert found[name, step] == value
+    assert ("return", 10) not in found
 
 
+def test_tensorboard_has_every_point(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboardX")
+    send(TensorBoardLogger(tmp_path / "board"))
+    assert_every_point(tensorboard_points(tmp_path / "board"))
+
+
+@pytest.mark.usefixtures("quiet")
 @pytest.mark.filterwarnings("ignore")
 def test_wandb_keeps_a_run_offline(tmp_path: Path) -> None:
     pytest.importorskip("wandb")
-    logger = WandbLogger(folder=tmp_path, mode="offline", config={"algorithm": "BC"})
-    for line in LINES:
-        logger(line)
-    logger.close()
-    (path,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
-    assert b"loss/1" in path.read_bytes()
-
-
-@pytest.mark.filterwarnings("ignore")  # of the packages that it is made of
-def test_mlflow_keeps_a_run_in_a_local_store(tmp_path: Path) -> None:
-    mlflow = pytest.importorskip("mlflow")
-    pytest.importorskip("sqlalchemy")
-    uri = f"sqlite:///{tmp_path / 'store.db'}"
-    logger = MLflowLogger(uri=uri, name="one", config={"algorithm": "BC"})
-    for line in LINES:
-        logger(line)
-    logger.close()
-    client = mlflow.MlflowClient(tracking_uri=uri)
-    (run,) = client.search_runs([client.get_experiment_by_name("mcetm").experiment_id])
-    assert run.data.params == {"algorithm": "BC"}
-    assert run.info.status == "FINISHED"
-    for name, step, value in FLAT:
-        assert value in [m.value for m in client.get_metric_history(run.info.run_id, name) if m.step == step]
+    send(WandbLogger(folder=tmp_path, mode="offline", config={"algorithm": "BC"}))
+    assert_every_point(wandb_points(tmp_path))
 
 
 def small_log(folder: Path) -> Path:
@@ -160,15 +194,31 @@ def small_log(folder: Path) -> Path:
     return path
 
 
-def test_a_run_logs_where_it_is_told_to(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.filterwarnings("ignore")
+def test_a_run_logs_wherever_it_is_told_to(tmp_path: Path) -> None:
+    for package in ("tensorboardX", "wandb", "mlflow"):
+        pytest.importorskip(package)
     settings = ["algorithm.steps=20", "algorithm.width=8", "algorithm.depth=1", "algorithm.batch_size=8"]
     run = tmp_path / "run"
     command = ["train", "--dataset", str(small_log(tmp_path)), "--algo", "bc", "--seeds", "2"]
-    assert main([*command, "--out", str(run), "--log", "csv", "--set", *settings]) == 0
+    where = ["csv", "tensorboard", "wandb", "mlflow"]
+    assert main([*command, "--out", str(run), "--log", *where, "--set", *settings]) == 0
+    line = json.loads((run / "metrics.jsonl").read_text())
     (row,) = rows(run / "metrics.csv")
     assert int(row["step"]) == 20
-    line = json.loads((run / "metrics.jsonl").read_text())
-    np.testing.assert_allclose([float(row["loss/0"]), float(row["loss/1"])], line["loss"])
+    store = f"sqlite:///{run / 'mlflow.db'}"
+    found = {
+        "csv": {(name, 20): float(value) for name, value in row.items()},
+        "tensorboard": tensorboard_points(run / "tensorboard"),
+        "wandb": wandb_points(run),
+        "mlflow": mlflow_points(store, "mcetm", {"algorithm": "behaviour cloning"}),
+    }
+    for points in found.values():
+        np.testing.assert_allclose([points["loss/0", 20], points["loss/1", 20]], line["loss"])
+    # MLflow takes seconds to make a store; another experiment goes into the same one.
+    send(MLflowLogger("mine", uri=store, name="one", config={"depth": 2}))
+    assert_every_point(mlflow_points(store, "mine", {"depth": "2"}))
 
 
 def test_a_logger_that_is_not_here_is_said_before_anything_starts(

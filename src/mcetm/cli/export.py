@@ -61,14 +61,27 @@ class Export:
         return policy.export(out), f"{name or 'a policy'}; {trust}"
 
     def _model(self, out: Path) -> tuple[list[Path], str]:
+        from mcetm.data import Statistics
         from mcetm.errors import UserError
         from mcetm.export import export_energy, export_model
+        from mcetm.export.content import finite_or_none, source_name
         from mcetm.pipeline.finished import read_world
 
         if self.seed is not None:
             raise UserError("--seed is for policies: the seeds of a run share its model.")
         config, world, log = read_world(self.folder)
-        about = {**log.metadata.known_names, "data_checksum": log.checksum, "task": log.metadata.task}
+        # What the model's scaling was found on.
+        scale = Statistics.of(log.split(config.holdout, seed=config.seed)[0]).obs
+        about = {
+            **log.metadata.known_names,
+            "task": log.metadata.task,
+            "dataset": source_name(config.dataset),
+            "data_checksum": log.checksum,
+            "obs_mean": scale.mean.tolist(),
+            "obs_std": scale.std.tolist(),
+            "action_low": finite_or_none(log.metadata.action_low),
+            "action_high": finite_or_none(log.metadata.action_high),
+        }
         about = {name: value for name, value in about.items() if value is not None}
         kind = "no model" if config.model is None else config.model.name
         if self.part == "energies":

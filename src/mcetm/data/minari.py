@@ -62,7 +62,8 @@ def read_minari(name: str, **options: Unpack[ReadOptions]) -> Transitions:
     folder = find_minari(name)
     if folder is None:
         raise UserError(
-            f"There is no Minari dataset '{name}' in {store_folder()}; get it with: minari download {name}"
+            f"There is no Minari dataset '{name}' in {store_folder()}; get it with: minari download {name} "
+            '(of pip install "mcetm[minari]").'
         )
     description = _read_description(folder / "data" / "metadata.json")
     read = _hdf5_episodes if description.format == "hdf5" else _arrow_episodes

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mcetm.dynamics.plain_pairs import Layers, PlainPairScore
+from mcetm.export.c_check import check, examples_of
+from mcetm.export.c_text import comment, constant, identifier, number, rarity, string, table
 from mcetm.export.content import PolicyContent
 from mcetm.files import write_text
 
@@ -17,13 +17,24 @@ _HEAD = """\
 /* A policy in C99 or C++, written by {exported_by}. It needs <math.h> alone: nothing is allocated and nothing
  * is kept between calls, so it may be called from several threads.
  *
-{facts}
+ * An observation, in the log's own units (scaling is part of the first layer):
+{columns}
+ * An action, which is never outside its bounds:
+{actions}
  *
- * {p}_act(obs, action{score_argument}) takes {obs_dim} numbers in the log's own units: scaling is part of the
- * first layer. It returns 0, or -1 if an observation or the action is not a finite number; then nothing is
- * written. {score_words}
- * Constants take {flash} bytes, arrays on the stack at most {stack} bytes.
+ * How to use it, in one source file (each that includes this has constants of its own):
+ *
+ *   float obs[{P}_OBS_DIM], action[{P}_ACTION_DIM]{score_variable};
+ *   if ({p}_check() != 0) ...  once, at the start: this compiler and this processor are not good enough
+ *   if ({p}_act(obs, action{score_argument}) != 0) ...  no action: fall back
+{score_use} *
+ * {p}_act returns 0, or -1 if an observation or the action is not a finite number; then nothing is written.
+ * {score_words}
+ * Constants take {flash} bytes, those of {p}_check {checked} more; arrays on the stack at most {stack} bytes.
+ * A call is about {work} multiplications with an addition each.
  * Do not compile it with -ffast-math: it must know what is not a number.
+ *
+{facts}
  */
 #ifndef {P}_H
 #define {P}_H
@@ -36,13 +47,35 @@ _HEAD = """\
 #endif
 
 """
-_SCORE_WORDS = """The score says how unlike the log this observation and action are;
- * {p}_trusted(score) is 1 where it is at most {P}_TRUST_LIMIT. What is not a number is not trusted."""
+_SCORE_WORDS = """The score says how unlike the log this observation and action are; {p}_trusted(score) is 1
+ * where it is at most {P}_TRUST_LIMIT. What is not a number is not trusted.
+ * {p}_act_or(obs, fallback, action) does it all: it gives the fallback where there is no action to trust,
+ * and returns 1 there.{rarity}"""
+_LIMIT = """\
+#ifndef {P}_TRUST_LIMIT /* define another one before this file is included */
+#define {P}_TRUST_LIMIT {limit}
+#endif
+"""
+_IN_THE_TABLE = (
+    "obs_names",
+    "action_names",
+    "obs_mean",
+    "obs_std",
+    "action_low",
+    "action_high",
+    "trust_rarity",
+    "examples",
+)
+"""What the comment says in another place."""
 _HELPERS = """\
 static inline int {p}_finite(const float *x, int count) {{
   for (int i = 0; i < count; ++i)
     if (!(x[i] >= -FLT_MAX && x[i] <= FLT_MAX)) return 0;
   return 1;
+}}
+
+static inline int {p}_near(float x, float wanted) {{
+  return fabsf(x - wanted) <= 1e-3f * (1.0f + fabsf(wanted));
 }}
 
 static inline void {p}_dense(const float *weight, const float *bias, const float *x, int inputs, float *y,
@@ -65,16 +98,16 @@ _ACTIVATIONS = {
 
 def write_header(content: PolicyContent, path: Path) -> list[Path]:
     """`policy.h`, whose names begin with the file's."""
-    prefix = _identifier(path.stem)
+    prefix = identifier(path.stem)
     arrays, networks = _networks(content, prefix)
     parts = [_opening(content, prefix, arrays, networks), _HELPERS.format(p=prefix)]
     used = {activation for _, activation, _ in networks.values()}
     parts += [_activation(prefix, name) for name in sorted(used)]
-    parts += [_constant(name, array) for name, array in arrays.items()]
+    parts += [constant(name, array) for name, array in arrays.items()]
     parts += [code for _, _, code in networks.values()]
     if content.pairs is not None:
         parts.append(_score(content.pairs, prefix, actions=content.action_dim))
-    parts += [_act(content, prefix), f"#endif /* {prefix.upper()}_H */\n"]
+    parts += [_act(content, prefix), check(content, prefix), f"#endif /* {prefix.upper()}_H */\n"]
     write_text(path, "".join(parts))
     return [path]
 
@@ -119,33 +152,40 @@ def _opening(
         columns, codes = content.pairs.widths
         kept += 2 * columns + 1 + codes
     stack = 4 * (2 * max(widest for widest, _, _ in networks.values()) + kept)
-    facts = "\n".join(f" *   {name}: {_comment(value)}" for name, value in about.items())
+    told = {name: value for name, value in about.items() if name not in _IN_THE_TABLE}
+    facts = "\n".join(f" *   {name}: {comment(value)}" for name, value in told.items())
+    work = sum(array.size for array in arrays.values() if array.ndim == 2)
     text = _HEAD.format(
-        **{name: about[name] for name in ("exported_by", "obs_dim")},
+        exported_by=about["exported_by"],
+        columns=table("obs", about, content.obs_dim),
+        actions=table("action", about, content.action_dim),
         facts=facts,
         p=prefix,
         P=macro,
         score_argument=", &score" if scored else "",
-        score_words=_SCORE_WORDS.format(p=prefix, P=macro)
+        score_variable=", score" if scored else "",
+        score_use=f" *   if (!{prefix}_trusted(score)) ...  unlike the log: fall back\n" if scored else "",
+        score_words=_SCORE_WORDS.format(p=prefix, P=macro, rarity=rarity(about["trust_rarity"]))
         if scored
         else "Nothing is known of where to trust it.",
         flash=sum(array.size for array in arrays.values()) * 4,
+        checked=4 * sum(rows.size for rows in examples_of(content).values()),
         stack=stack,
+        work=work,
     )
     names = {"OBS": content.obs_dim, "ACTION": content.action_dim}
     lines = [f"#define {macro}_{name}_DIM {width}" for name, width in names.items()]
     many = lambda write: lambda values: f"{{{', '.join(map(write, values))}}}"  # noqa: E731
     writers: dict[str, Any] = {
-        **dict.fromkeys(("obs_names", "action_names"), many(_string)),
-        **dict.fromkeys(("obs_mean", "obs_std", "action_low", "action_high"), many(_number)),
-        **dict.fromkeys(("data_checksum", "policy_checksum", "exported_by"), _string),
+        **dict.fromkeys(("obs_names", "action_names"), many(string)),
+        **dict.fromkeys(("obs_mean", "obs_std", "action_low", "action_high"), many(number)),
+        **dict.fromkeys(("data_checksum", "policy_checksum", "exported_by"), string),
     }
     lines += [
         f"#define {macro}_{key.upper()} {write(about[key])}" for key, write in writers.items() if key in about
     ]
-    if content.pairs is not None:
-        lines.append(f"#define {macro}_TRUST_LIMIT {_number(content.pairs.limit)}")
-    return text + "\n".join(lines) + "\n\n"
+    limit = "" if content.pairs is None else _LIMIT.format(P=macro, limit=number(content.pairs.limit))
+    return f"{text}{chr(10).join(lines)}\n{limit}\n"
 
 
 def _activation(prefix: str, name: str) -> str:
@@ -178,7 +218,7 @@ def _network(prefix: str, name: str, layers: Layers, activation: str, widest: in
 def _score(pairs: PlainPairScore, prefix: str, *, actions: int) -> str:
     columns, codes = pairs.widths
     obs = columns - actions
-    n = {name: _number(getattr(pairs, name)) for name in ("radius", "usual", "reach", "extent", "bound")}
+    n = {name: number(getattr(pairs, name)) for name in ("radius", "usual", "reach", "extent", "bound")}
     lines = [
         f"static inline int {prefix}_trusted(float score) {{",
         f"  return score <= {prefix.upper()}_TRUST_LIMIT;",
@@ -237,45 +277,23 @@ def _act(content: PolicyContent, prefix: str) -> str:
         f"  for (int i = 0; i < {width}; ++i)",
         f"    found[i] = {low} + (tanhf(found[i]) + 1.0f) / 2.0f * ({high} - {low});",
         f"  if (!{prefix}_finite(found, {width})) return -1;",
-        f"  for (int i = 0; i < {width}; ++i) action[i] = found[i];",
+        f"  for (int i = 0; i < {width}; ++i) {{",  # rounding may go past a bound by a hair
+        f"    if (found[i] < {low}) found[i] = {low};",
+        f"    if (found[i] > {high}) found[i] = {high};",
+        "    action[i] = found[i];",
+        "  }",
     ]
     if scored:
         lines.append(f"  *score = {prefix}_score(obs, found);")
-    return "\n".join([*lines, "  return 0;", "}\n\n"])
-
-
-def _constant(name: str, array: np.ndarray) -> str:
-    shape = "".join(f"[{n}]" for n in array.shape)
-    rows = [array] if array.ndim == 1 else list(array)
-    lines = [", ".join(_number(value) for value in row) for row in rows]
-    inner = lines[0] if array.ndim == 1 else ",\n".join(f"  {{{line}}}" for line in lines)
-    opened = "{" if array.ndim == 1 else "{\n"
-    return f"static const float {name}{shape} = {opened}{inner}{'' if array.ndim == 1 else chr(10)}}};\n\n"
-
-
-def _number(value: Any) -> str:
-    """A float32 that C reads back to the same bits."""
-    text = f"{np.float32(value):.9g}"
-    return f"{text}f" if "." in text or "e" in text else f"{text}.0f"
-
-
-def _string(text: str) -> str:
-    """A C string of any text; octal escapes end by themselves and no compiler sees a trigraph."""
-    signs = (
-        chr(byte) if (chr(byte).isalnum() and byte < 128) or chr(byte) in " _.,:-" else f"\\{byte:03o}"
-        for byte in text.encode()
-    )
-    return f'"{"".join(signs)}"'
-
-
-def _comment(value: Any) -> str:
-    """Anything on one line of a comment, which it cannot end."""
-    shown: Sequence[Any] = value if isinstance(value, list) else [value]
-    text = ", ".join(f"{part:.6g}" if isinstance(part, float) else str(part) for part in shown)
-    return re.sub(r"[^ -~]|[\\*?]", "_", text)
-
-
-def _identifier(stem: str) -> str:
-    """The name of a file as the beginning of a name in C."""
-    name = re.sub(r"[^A-Za-z0-9]+", "_", stem).strip("_").lower()
-    return name if name[:1].isalpha() else f"policy_{name}".rstrip("_")
+    lines += ["  return 0;", "}", ""]
+    if scored:
+        lines += [
+            f"static inline int {prefix}_act_or(const float *obs, const float *fallback, float *action) {{",
+            f"  float found[{width}], score;",  # the fallback may be the last action, in the same place
+            f"  int outside = {prefix}_act(obs, found, &score) != 0 || !{prefix}_trusted(score);",
+            f"  for (int i = 0; i < {width}; ++i) action[i] = outside ? fallback[i] : found[i];",
+            "  return outside;",
+            "}",
+            "",
+        ]
+    return "\n".join([*lines, ""])

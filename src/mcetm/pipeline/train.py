@@ -35,6 +35,7 @@ from mcetm.pipeline.source import read_log
 from mcetm.pipeline.stages import Stages
 from mcetm.report.page import write_report
 from mcetm.tasks.datasets import source_name
+from mcetm.tasks.environments import check_environment
 from mcetm.tasks.own import module_file
 from mcetm.tasks.registry import Task, get_task
 from mcetm.training.loggers import LoggerName, make_logger, require_logger
@@ -135,7 +136,10 @@ def run_training(
     card = make_card(log) if card is None else card
     write_card(folder, card)
     task = None if log.metadata.task is None else get_task(log.metadata.task)
-    measured = None if task is None else _measured(config, task)
+    measured = None
+    if task is not None:
+        check_environment(task.env_id, task.env_kwargs)
+        measured = _measured(config, task)
     environment = {**describe_environment(), "dataset_checksum": log.checksum, "measured_in": measured}
     write_json(folder / "environment.json", environment)
     train, holdout = log.split(config.holdout, seed=config.seed)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import inspect
 import json
 import re
@@ -102,6 +103,7 @@ def open_environment(env_id: str, env_kwargs: Mapping[str, Any]) -> Any:
     """
     import gymnasium
 
+    _require_mujoco(env_id, gymnasium.registry.get(env_id))
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*out of date.*", category=DeprecationWarning)
@@ -113,6 +115,11 @@ def open_environment(env_id: str, env_kwargs: Mapping[str, Any]) -> Any:
     from mcetm.tasks.flat import flat
 
     return flat(made, env_id)
+
+
+def check_environment(env_id: str, env_kwargs: Mapping[str, Any]) -> None:
+    """Make an environment and close it again: what cannot be simulated is said before hours of training."""
+    open_environment(env_id, env_kwargs).close()
 
 
 def failed(env_id: str, doing: str, error: Exception) -> UserError:
@@ -170,6 +177,15 @@ def spaces_of(env: Any, env_id: str) -> tuple[int, tuple[float, ...], tuple[floa
     width = int(env.observation_space.shape[0])
     low, high = (tuple(np.asarray(side, np.float64).tolist()) for side in (action.low, action.high))
     return width, low, high
+
+
+def _require_mujoco(env_id: str, spec: Any) -> None:
+    """Gymnasium's own simulators of bodies need a package that not everybody installs."""
+    own = spec is not None and str(spec.entry_point).startswith("gymnasium.envs.mujoco")
+    if own and importlib.util.find_spec("mujoco") is None:
+        raise UserError(
+            f'The environment {env_id} needs MuJoCo, which is not installed: pip install "mcetm[mujoco]".'
+        )
 
 
 def _keep_mujoco_quiet(spec: Any) -> None:
