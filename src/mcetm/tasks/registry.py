@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mcetm.arguments import require
 from mcetm.errors import UserError
 from mcetm.tasks.environments import (
     environments_in,
@@ -166,6 +167,7 @@ def get_task(name: str) -> Task:
     `my_module:Reach` for a class of environments. For a name that was found in a file there is
     `mcetm.tasks.own.task_in_file`.
     """
+    require("name", name, "the name of a task", str)
     if (known := known_task(name)) is not None:
         return known
     bare, options = split_options(name)
@@ -233,6 +235,16 @@ def import_module(module: str) -> Any:
         words = " ".join(str(error).split()).rstrip(".")
         why = words if isinstance(error, ImportError) else f"{type(error).__name__}: {words}".rstrip(": ")
         raise UserError(f"Cannot import '{module}': {why}.") from None
+
+
+def attribute_of(module: Any, name: str) -> Any:
+    """What a module of the user's own calls so; None where nothing is."""
+    try:
+        return getattr(module, name, None)
+    except Exception as error:  # a module may have a `__getattr__` of its own
+        raise UserError(
+            f"Cannot take '{name}' from '{module.__name__}': {type(error).__name__}: {error}."
+        ) from None
 
 
 def check_module_name(module: str) -> None:

@@ -24,6 +24,9 @@ PLANS = ("paper", "small")
 
 _FILES = (".csv", ".h5", ".hdf5", ".npz", ".parquet")
 
+_PARTS = ("algorithm", "model", "world", "evaluation")
+"""What of a run a system's `set` may change: logs, seeds and labels have fields of their own."""
+
 Worlds = Annotated[list[Annotated[list[Count], Field(min_length=1)]], Field(min_length=1)]
 
 
@@ -193,6 +196,12 @@ def _planned(plan: Plan, table: Table, log: str, system: System, world: Sequence
         seed=world[0],
     )
     config = replace(config, baselines=(), label=system.label or config.label)
+    for change in system.set:
+        if change.split("=")[0].split(".")[0] not in _PARTS:
+            raise UserError(
+                f"The table '{table.name}' sets {change!r:.80} for {config.label}; a plan sets parts of "
+                f"{', '.join(_PARTS)} only, and has fields of its own for the rest."
+            )
     steps = system.steps or table.steps
     config = config if steps is None else with_steps(config, steps)
     cell = Cell(changed(config, system.set), log=shared_name(log, table.share), episodes=plan.episodes)

@@ -40,7 +40,7 @@ def make_config(
     task: str | None = None,
 ) -> TrainConfig:
     """The settings of a preset for a dataset, an algorithm and, if not the algorithm's usual one, a model."""
-    preset = preset or "quick"
+    preset = "quick" if preset is None else preset
     if preset not in PRESETS:
         raise UserError(f"Unknown preset '{preset}'{suggestion(preset, PRESETS)}")
     table = _read(preset)
