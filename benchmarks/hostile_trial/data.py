@@ -342,7 +342,7 @@ def columnar() -> Iterator[Case]:
         "huge integers": {"obs_0": pa.array([2**63 - 1] * 20)}, "maps": {"obs_0": pa.array([[("a", 1)]] * 20, pa.map_(pa.string(), pa.int64()))}, "half": {"obs_0": pa.array(np.full(20, np.inf, np.float16))},
         "null episodes": {"episode": pa.array([None] * 20, pa.int32())}, "episodes of lists": {"episode": [[1]] * 20}, "next_obs of nulls": {"next_obs_0": pa.array([None] * 20, pa.float64())},
     }  # fmt: skip
-    may = {"huge integers", "decimals", "dictionary", "null episodes", "next_obs of nulls"}
+    may = {"huge integers", "decimals", "dictionary", "episodes of lists", "null episodes", "next_obs of nulls"}
     for name, change in kinds.items():
         def prepare(place: Place, change: dict[str, Any] = change) -> None:
             parquet.write_table(pa.table({**good, **change}), place.folder / "log.parquet")

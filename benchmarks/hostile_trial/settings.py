@@ -176,7 +176,7 @@ def parts() -> Iterator[Case]:
                       *ESTIMATES, f"{path}={value}", words=(path,))
     for text in ("estimators=[]", 'estimators=["nobody"]', 'estimators=["fqe","fqe"]', "estimators=fqe", "fqe=null", "fqe={}x",
                  "model.elites=9", "horizon=0", "horizon=1000000000", "discount=0", "discount=2", "nothing=1", "", "=",
-                 "model.name=diffusion", "doubly_robust.folds=1", "doubly_robust.folds=1000000"):  # fmt: skip
+                 "model.name=diffusion", "doubly_robust.folds=1", "doubly_robust.folds=x"):  # fmt: skip
         yield command("settings of estimate", text, "estimate", "{m}/bc", "--out", "drawn", "--set", *ESTIMATES, text)
     for name in ("", "nobody", "MCETM", "mcetm ", "os:system", "os:path", "../x", "ünï", "a" * 5000, ":", "[red]"):
         yield command("the command settings", repr(name[:20]), "settings", name)

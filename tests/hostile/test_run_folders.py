@@ -505,7 +505,7 @@ OPTIONS = {
     "train --task :x": "Unknown task ':x'",
     "evaluate RUN --episodes 0": "Episodes must be at least 1 and at most 100,000",
     "evaluate RUN --episodes 100000001": "Episodes must be at least 1 and at most 100,000",
-    "evaluate RUN --seed -1": "must not be negative",
+    "evaluate RUN --seed -1": "'seed' should be a whole number from 0",
     "evaluate RUN --task hopper": "observations of width 3",
     "evaluate RUN --task pendulm": "did you mean 'pendulum'",
     "evaluate RUN/nothing": "holds no policy",

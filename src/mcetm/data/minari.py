@@ -153,7 +153,10 @@ def _read_space(path: Path, content: dict[str, Any], what: str) -> tuple[_Box, .
             "the dataset names; write it again with Minari 0.5 or later."
         )
     try:
-        return tuple(_boxes(json.loads(text), (), f"{what}s", str(path)))
+        boxes = tuple(_boxes(json.loads(text), (), f"{what}s", str(path)))
+        if not boxes:
+            raise ValueError("it has no numbers")
+        return boxes
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         raise UserError(f"{path} is damaged: its '{what}_space' cannot be read.") from None
 
@@ -169,6 +172,8 @@ def _boxes(space: dict[str, Any], path: tuple[str | int, ...], what: str, place:
     elif space["type"] == "Box":
         shape = tuple(int(size) for size in space["shape"])
         low, high = np.array(space["low"], np.float64), np.array(space["high"], np.float64)
+        if (low > high).any():
+            raise ValueError("bounds are crossed")
         if low.shape != shape or high.shape != shape or np.isnan(low).any() or np.isnan(high).any():
             raise ValueError("bounds do not fit the shape")
         if is_image(shape, str(space["dtype"])):

@@ -85,6 +85,15 @@ def fit(
     require("train", train, "a log (Transitions)", Transitions)
     require("holdout", holdout, "a log (Transitions)", Transitions, NoneType)
     require("world", world, "a World", World, NoneType)
+    for name, widths in (
+        ("holdout", None if holdout is None else (holdout.obs_dim, holdout.action_dim)),
+        ("world", None if world is None else world.widths),
+    ):
+        if widths is not None and widths != (train.obs_dim, train.action_dim):
+            raise UserError(
+                f"'{name}' is of {widths[0]} observations and {widths[1]} actions, and the log has "
+                f"{train.obs_dim} and {train.action_dim}."
+            )
     whole("seed", seed)
     if seeds is not None:
         whole("seeds", seeds, least=1, most=MOST_SEEDS)

@@ -20,7 +20,8 @@ from typing import Any
 
 from mcetm.errors import UserError
 from mcetm.files import config_folder, sha256_of, write_json
-from mcetm.tasks.registry import Task, attribute_of, check_module_name, get_task, import_module, known_task
+from mcetm.tasks.environments import attribute_of
+from mcetm.tasks.registry import Task, check_module_name, get_task, import_module, known_task
 
 
 class UnnamedModuleError(UserError):

@@ -237,16 +237,6 @@ def import_module(module: str) -> Any:
         raise UserError(f"Cannot import '{module}': {why}.") from None
 
 
-def attribute_of(module: Any, name: str) -> Any:
-    """What a module of the user's own calls so; None where nothing is."""
-    try:
-        return getattr(module, name, None)
-    except Exception as error:  # a module may have a `__getattr__` of its own
-        raise UserError(
-            f"Cannot take '{name}' from '{module.__name__}': {type(error).__name__}: {error}."
-        ) from None
-
-
 def check_module_name(module: str) -> None:
     """Refuse a path or a relative name in the place of a module's."""
     if not all(part.isidentifier() for part in module.split(".")):
