@@ -31,6 +31,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="one of so many cases")
     parser.add_argument("--first", type=int, default=0, help="which of them")
     parser.add_argument("--keep", type=Path, help="write every outcome to this file, and go on with those that it has")
+    parser.add_argument("--again", type=Path, help="only the cases that this file has, of an earlier --keep")
     parser.add_argument("--material", type=Path, help="keep the material here for the next time")
     options, _ = parser.parse_known_args()  # `record` knows one more
     keep = None if options.keep is None else options.keep.resolve()
@@ -60,6 +61,9 @@ def main() -> None:
         importlib.import_module(f"mcetm.{name}")
     cases = [*settings.cases(), *data.cases(), *stores.cases(), *typed.cases(), *library.cases(), *runs.cases(made)]
     cases = [case for case in cases if case.group.startswith(tuple(options.only.split("|")))]
+    if options.again is not None:
+        known = {(found["group"], found["name"]) for found in map(json.loads, options.again.open())}
+        cases = [case for case in cases if (case.group, case.name) in known]
     random.Random(0).shuffle(cases)  # one of N is then of every kind
     cases = cases[options.first :: options.every]
     counts: dict[str, Counter[str]] = {}

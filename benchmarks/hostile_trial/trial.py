@@ -123,6 +123,8 @@ def attempt(case: Case, place: Place) -> dict[str, Any]:
     found = {"group": case.group, "name": case.name, "expect": case.expect}
     found |= {"out": out.getvalue()[-3000:], "err": err.getvalue()[-3000:]}
     code = 0 if not isinstance(code, int) or isinstance(code, bool) else code
+    if code == 1 and not raised and "failed: " in out.getvalue():
+        return {**found, "is": "refused"}  # a benchmark goes on with its other cells, and says so
     if raised or "Traceback (most recent call last)" in err.getvalue() or code not in (0, 2):
         return {**found, "is": "traceback", "err": (raised or err.getvalue())[-3000:]}
     if code == 2:

@@ -32,7 +32,7 @@ _LANES = 8
 """Environments per block: enough to make the policy's matrix products worth their call."""
 _DEFAULT_EPISODE = 1000
 
-_MOST_STEPS, _MOST_PROCESSES = 10**9, 1024
+_MOST_STEPS, _MOST_PROCESSES = 2**62, 1024
 """What is asked for beyond this is a slip of the keyboard."""
 
 Rows = dict[str, np.ndarray]
