@@ -80,7 +80,7 @@ def every_setting() -> Iterator[tuple[list[str], str, str]]:
                     seen.add((path, allowed))
                     yield options, path, allowed
     for name in ("dataset", "task", "label", "seeds", "seed", "holdout", "models_from", "preset", "format"):
-        yield [], name, "whole number ≥ 1" if name in ("seeds", "format") else "text"
+        yield [], name, "whole number ≥ 1" if name in ("seeds", "seed", "format") else "text"
 
 
 def typed() -> Iterator[Case]:

@@ -208,7 +208,7 @@ class Policy:
         Of the world only the score of pairs is written, so that `trust` works without it. Where trust is the
         disagreement of a model's members, it is known only while the world is at hand.
         """
-        folder, network = Path(folder), self.network.plain
+        folder, network = path_of("folder", folder), self.network.plain
         arrays: dict[str, np.ndarray] = {}
         for name, (weight, bias) in _named(network).items():
             arrays[f"{name}/weight"], arrays[f"{name}/bias"] = np.ascontiguousarray(weight.T), bias
