@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -29,7 +28,7 @@ LINES = {
     "data inspect x --action-low a": "--action-low takes a number, not 'a'",
     "data inspect x --reward -cost": "--reward needs a value (write --reward=-cost if that is meant)",
     "evaluate x --episodes": "--episodes needs a value; see mcetm evaluate --help.",
-    "export x --to word": "--to takes one of npz, h, onnx, stablehlo, not 'word'",
+    "export x --to word": "--to takes one of h, npz, onnx, stablehlo, not 'word'",
 }
 
 
@@ -93,27 +92,31 @@ CHOICES = [
 ]
 
 
-@pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: "-".join(choice.values()))
-def test_every_setting_refuses_what_its_range_leaves_out(choice: dict[str, str]) -> None:
-    config = make_config("quick", **choice)
-    parts = ("model",) if "model" in choice else ("algorithm", "world", "evaluation")
-    if choice["algo"] != "bc":
-        parts = tuple(part for part in parts if part not in ("world", "evaluation"))
-    for part in parts:
-        whole: Any = getattr(config, part)
-        for path, _, allowed, _ in rows_of(whole, part):
-            kind = next((kind for kind in ("list", "true", "number") if kind in allowed), "word")
-            for value in BAD[kind]:
-                if can_be(value, allowed) or path.endswith(".name"):
-                    continue
-                plain = to_plain(whole)
-                *places, name = path.split(".")[1:]
-                inner = plain
-                for place in places:
-                    inner = inner[place]
-                inner[name] = value
-                with pytest.raises(UserError) as refusal:
-                    from_plain(type(whole), plain, part)
-                assert path in str(refusal.value), (path, value)
-                assert len(str(refusal.value)) < 400
-    assert json.dumps(to_plain(config))
+def test_every_setting_refuses_what_its_range_leaves_out() -> None:
+    seen = set()
+    for choice in CHOICES:
+        config = make_config("quick", **choice)
+        for part in ("model", "algorithm", "world", "evaluation"):
+            whole: Any = getattr(config, part)
+            for path, _, allowed, _ in () if whole is None else rows_of(whole, part):
+                if (path, allowed) not in seen and not path.endswith(".name"):
+                    check(whole, part, path, allowed)
+                seen.add((path, allowed))
+    assert len(seen) > 150
+
+
+def check(whole: Any, part: str, path: str, allowed: str) -> None:
+    kind = next((kind for kind in ("list", "true", "number") if kind in allowed), "word")
+    plain = to_plain(whole)
+    *places, name = path.split(".")[1:]
+    inner = plain
+    for place in places:
+        inner = inner[place]
+    for value in BAD[kind]:
+        if can_be(value, allowed):
+            continue
+        inner[name] = value
+        with pytest.raises(UserError) as refusal:
+            from_plain(type(whole), plain, part)
+        assert path in str(refusal.value), (path, value)
+        assert len(str(refusal.value)) < 400

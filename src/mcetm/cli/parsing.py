@@ -13,7 +13,6 @@ from mcetm.console import one_line, say
 _LONGEST = 400
 _FRAME = re.compile(r"^[╭╮╰╯│┃|] ?|[╭╮╰╯│┃|]$")
 _RULE = re.compile(r"^[\s─━-]{8,}$")
-_MISSING = re.compile(r"^ {4}(\S.*)$")
 _NO_VALUE = re.compile(r"Missing value for argument '([^']+)'")
 _CHOICE = re.compile(r"invalid choice '(.*?)' for argument '([^']+)'\. Expected one of \((.*?)\)")
 _VALUE = re.compile(r"Error parsing (--?[\w-]+)")
@@ -50,7 +49,7 @@ def _sentence(printed: str, arguments: Sequence[str]) -> str:
 def _words(text: str, lines: Sequence[str], arguments: Sequence[str]) -> str:
     if found := _CHOICE.search(text):
         value, option, choices = found.groups()
-        known = [name.strip(" '\"") for name in choices.split(",")]
+        known = sorted(name.strip(" '\"") for name in choices.split(","))  # tyro has them in any order
         known = ", ".join(name for name in known if name not in ("None", ""))
         return f"{option} takes one of {known}, not {value!r:.60}"
     if found := _NO_VALUE.search(text):
@@ -62,7 +61,8 @@ def _words(text: str, lines: Sequence[str], arguments: Sequence[str]) -> str:
         kind = "a whole number" if "int()" in text else "a number"
         return f"{found[1]} takes {kind}, not {_value_of(found[1], arguments)!r:.60}"
     if text.startswith("Missing from"):
-        names = [match[1] for line in lines if (match := _MISSING.match(line))]
+        deep = [len(line) - len(line.lstrip()) for line in lines]
+        names = [line.strip() for line, by in zip(lines[1:], deep[1:], strict=True) if by == deep[1]]
         return f"{_command(arguments)} needs {', '.join(names)}"
     if found := _UNKNOWN.match(text):
         unknown, known = found.groups()

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from mcetm.arguments import require
+from mcetm.arguments import require, whole
 from mcetm.data.d4rl import write_d4rl
 from mcetm.data.transitions import Transitions
 from mcetm.envs.behaviour import find_policies
@@ -37,6 +37,7 @@ def collect(
     `checksum`. Several collect equal shares one after the other; with `mix` each episode draws one.
     """
     require("task", task, "a Task or the name of one", str, Task)
+    whole("steps", steps, least=1, most=2**62)
     task = get_task(task) if isinstance(task, str) else task
     require(
         "policy", policy, "a name, a file, a policy or a list of them", str, Path, BehaviourPolicy, Sequence
