@@ -277,7 +277,7 @@ def archives() -> Iterator[Case]:
         yield command("npz", name, "data", "inspect", "log.npz", prepare=prepare, words=("log.npz",), expect="either" if name in may else "refused")
     for name in list(made)[::3]:
         yield command("npz", f"train: {name}", "train", "log.npz", "--algo", "bc", "--out", "run", "--seeds", 1, "--set", "algorithm.steps=5",
-                      "algorithm.width=4", prepare=made[name], words=("log.npz", "reward", "action"), expect="either" if name in may else "refused")
+                      "algorithm.width=4", prepare=made[name], words=("log.npz", "reward", "action", "diverged"), expect="either" if name in may else "refused")
         yield command("npz", f"trust: {name}", "trust", "{m}/mopo", "log.npz", prepare=made[name], words=("log.npz", "width"))
 
 

@@ -81,7 +81,7 @@ def policies() -> Iterator[Case]:
         expect = "either" if name in may else "refused"
         yield _case(f"library, policy: policy({name})", lambda log, run, place, v=value: run.policies[0](v), expect)
         yield _case(f"library, policy: loaded policy({name})", lambda log, run, place, v=value: mcetm.load_policy(run.folder, seed=0)(v), expect)
-        yield _case(f"library, policy: trust({name})", lambda log, run, place, v=value: np.asarray(run.policies[0].trust(v).score), expect)
+        yield _case(f"library, policy: trust({name})", lambda log, run, place, v=value: np.asarray(run.policies[0].trust(v).trusted), expect)
     for name, fallback in {"of another width": np.zeros(2), "a word": "x", "NaN": np.full(1, NAN), "raises": lambda o: 1 / 0, "returns None": lambda o: None, "None rows": [None], "too far": np.full(1, 1e6)}.items():
         yield _case(f"library, policy: fallback, {name}", lambda log, run, place, f=fallback: run.policies[0](np.full((3, 3), 1e6), fallback=f), "either" if name == "raises" else "refused")
     for path in ("", "x", "x.txt", "/proc/nowhere/x.npz", "/dev/full", 3, None, "x" * 300 + ".h", "a\x00.npz", "folder/"):

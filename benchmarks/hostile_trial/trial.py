@@ -131,7 +131,8 @@ def attempt(case: Case, place: Place) -> dict[str, Any]:
         if case.expect == "fine":
             return {**found, "is": "refused although good"}
         kept = [name for name in left if not name.startswith((".cache", ".config", "__pycache__"))]
-        if kept:
+        began = case.expect == "either" and any(name.endswith("config.json") for name in kept)
+        if kept and not began:  # a run that learned something before it was stopped may stay
             return {**found, "is": "left behind", "left": kept[:10]}
         return {**found, "is": "refused" if _is_clear(case, err.getvalue()) else "weak"}
     if case.expect == "refused":

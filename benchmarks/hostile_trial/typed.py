@@ -41,7 +41,7 @@ def commands() -> Iterator[Case]:
         "study benchmark --plan small --jobs -3", "study benchmark --plan small --minutes -1", "study benchmark --plan small --minutes nan", "study benchmark --plan small --data nowhere", "study estimates --logs nobody", "study estimates --lengths 0", "study estimates --lengths -1", "study estimates --episodes 0", "study estimates --seeds 0", "study estimates --seed -1", "study list x",
         "bench sampling --seconds 0", "bench sampling --seconds -1", "bench sampling --seconds nan", "bench policy --algos nobody", "bench policy --seeds 0", "bench policy --seeds -1", "bench sampling --record /proc/nowhere/x.json", "bench sampling --size nobody",
     ]  # fmt: skip
-    may = {"train {m}/log.npz --algo bc --models {m}/mopo --out x --set algorithm.steps=5", "compare {m}/bc {m}/bc", "export {m}/mopo --part dynamics --to onnx --samples 99999999999", "data convert {m}/log.npz /dev/null --force",
+    may = {"trust {m}/mopo {m}/plant.csv --obs level flow cost --action pump", "train {m}/log.npz --algo bc --models {m}/mopo --out x --set algorithm.steps=5", "compare {m}/bc {m}/bc", "export {m}/mopo --part dynamics --to onnx --samples 99999999999", "data convert {m}/log.npz /dev/null --force",
            "study benchmark --plan small --minutes -1", "bench sampling --seconds 0", "study didactic --transitions 3 --seeds 1", "study rollouts --tasks", "select {m}/bc --measured seed-0=1 --out none"}  # fmt: skip
     for line in lines:
         quick = ("--set", *ESTIMATES) if line.startswith(("estimate {m}", "select {m}")) and "--set" not in line else ()
@@ -57,7 +57,7 @@ def numbers() -> Iterator[Case]:
     for option, line in options.items():
         for text in _NUMBERS:
             fine = (option, text) in {("--seed", "0"), ("--seed", "١"), ("--time-limit", "١"), ("--processes", "١"), ("--samples", "١"), ("--budget", "١"), ("--seed", "9" * 40), ("--processes", "9" * 40), ("--episodes", "١"), ("--min-transitions", "0")}
-            yield command("numbers", f"{option} {text[:9]!r}: {line.split()[0]}", *line.split(), option, text, words=(option, option[2:].replace("-", "_"), option[2:], "Episodes", "seed", "plan", "samples"),
+            yield command("numbers", f"{option} {text[:9]!r}: {line.split()[0]}", *line.split(), option, text, words=(option, option[2:].replace("-", "_"), option[2:], "Episodes", "seed", "plan", "samples", "transitions"),
                           expect="either" if fine or text == "١" else "refused")
     for option, line in (("--seed", "estimate {m}/bc --out d --set " + " ".join(ESTIMATES)), ("--seed", "select {m}/bc --out c"), ("--seed", "data collect --task pendulum --steps 10 --out x.npz"), ("--seed", "train {m}/log.npz --algo bc --out run --set algorithm.steps=5")):
         for text in ("-1", "9" * 12, "9" * 30):
@@ -166,7 +166,7 @@ def benchmark_plans() -> Iterator[Case]:
         "a date": ("episodes = 1", "episodes = 2024-01-01"), "worst_after": ("episodes = 1", "worst_after = -1"), "a task of a module": ("algorithm.width=4", "task=os:system"), "dataset in set": ("algorithm.width=4", "dataset=nothing.npz"), "seeds in set": ("algorithm.width=4", "seeds=3"), "label in set": ("algorithm.width=4", "label=x/y"),
         "baselines in set": ("algorithm.width=4", 'baselines=[{\\"label\\":\\"x\\"}]'), "inf places": ('worlds = [[0]]', 'worlds = [[0]]\nlabel="b"\nat = inf'),
     }  # fmt: skip
-    may = {"published without any", "seeds in set", "share tiny"}
+    may = {"published without any", "share tiny", "a group of itself"}
     for name, (old, new) in changes.items():
         def prepare(place: Place, old: str = old, new: str = new) -> None:
             place.write("plan.toml", _PLAN.replace(old, new, 1).replace("{m}", str(place.material)))

@@ -77,7 +77,8 @@ def check_output(path: Path) -> Path:
     try:
         target = Path(os.path.realpath(path))
     except (OSError, ValueError) as error:  # the latter for a NUL in the name
-        raise UserError(f"Cannot write {path}: {getattr(error, 'strerror', None) or error}.") from None
+        why = getattr(error, "strerror", None) or error
+        raise UserError(f"Cannot write {str(path)!r}: {why}.") from None
     kind = path_kind(target)
     if kind in _NOT_A_FILE:
         raise UserError(f"Cannot write {path}: it is {_NOT_A_FILE[kind]}.")

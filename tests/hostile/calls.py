@@ -90,7 +90,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "task: nothing": (lambda: mcetm.get_task(None), "'name' should be the name of a task"),
     "card: nothing": (lambda: mcetm.make_card(None), "'transitions' should be a log"),
     "save: nowhere": (lambda: log().save(None), "'path' should be a path"),
-    "save: NUL": (lambda: log().save("a\0.npz"), "Cannot write a"),
+    "save: NUL": (lambda: log().save("a\0.npz"), "Cannot write 'a"),
     "samples: none": (
         lambda: Still().samples(np.zeros(3), np.zeros(1), 0),
         "'count' should be a whole number",

@@ -501,6 +501,7 @@ OPTIONS = {
     "train --model diffusion --set model.sampler_steps=10000000000": "'model.sampler_steps' should be",
     "study benchmark --plan small --jobs 0": "'jobs' should be a whole number from 1",
     "study benchmark --plan small --minutes nan": "--minutes should be a number",
+    "trust RUN/policy/seed-1 RUN/../log.npz": "policy/seed-1 has no score of pairs",
     "study didactic --seeds 0": "at least 1,000 transitions and 1 seed",
     "study landscape --seed -1": "'seed' should be a whole number from 0",
     "study trust --logs x --seeds 0": "'seeds' should be a whole number from 1",

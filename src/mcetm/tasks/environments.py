@@ -157,13 +157,14 @@ def _made(module: Any, name: str, options: dict[str, Any]) -> Any:
 
 def attribute_of(module: Any, name: str) -> Any:
     """What a module of the user's own calls so, parts of it after dots; None where nothing is."""
+    called = module.__name__
     try:
         for part in name.split("."):
             module = getattr(module, part, None)
         return module
     except Exception as error:  # a module may have a `__getattr__` of its own
         raise UserError(
-            one_line(f"Cannot take '{name}' from its module: {type(error).__name__}: {error}.", 300)
+            one_line(f"Cannot take '{name}' from '{called}': {type(error).__name__}: {error}.", 300)
         ) from None
 
 
