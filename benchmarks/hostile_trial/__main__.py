@@ -21,7 +21,19 @@ from collections import Counter
 from pathlib import Path
 
 SETTINGS = "MCETM_CACHE", "MCETM_CONFIG", "MCETM_COMPILATION_CACHE"
-FOUND = ("refused", "fine", "weak", "accepted", "refused although good", "left behind", "not finite", "traceback", "hang", "crash", "broken case")
+FOUND = (
+    "refused",
+    "fine",
+    "weak",
+    "accepted",
+    "refused although good",
+    "left behind",
+    "not finite",
+    "traceback",
+    "hang",
+    "crash",
+    "broken case",
+)
 
 
 def main() -> None:
@@ -30,7 +42,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases whose group begins with one of these words, a|b|c")
     parser.add_argument("--every", type=int, default=1, help="one of so many cases")
     parser.add_argument("--first", type=int, default=0, help="which of them")
-    parser.add_argument("--keep", type=Path, help="write every outcome to this file, and go on with those that it has")
+    parser.add_argument(
+        "--keep", type=Path, help="write every outcome to this file, and go on with those that it has"
+    )
     parser.add_argument("--again", type=Path, help="only the cases that this file has, of an earlier --keep")
     parser.add_argument("--material", type=Path, help="keep the material here for the next time")
     options, _ = parser.parse_known_args()  # `record` knows one more
@@ -41,7 +55,7 @@ def main() -> None:
     if options.material is not None:
         os.environ["MCETM_COMPILATION_CACHE"] = str(options.material.resolve().with_suffix(".compiled"))
     os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "true"
-    from hostile_trial import data, library, material, runs, settings, stores, typed
+    from hostile_trial import arrays, kept, library, material, plans, runs, settings, stores, texts, typed
     from hostile_trial.trial import try_all
     from record import record
 
@@ -57,9 +71,16 @@ def main() -> None:
                 os._exit(code)
         if os.waitpid(maker, 0)[1] != 0:
             sys.exit("the material could not be made")
-    for name in ("pipeline.train", "pipeline.estimate", "pipeline.compare", "report.page", "report.estimates"):
+    for name in (
+        "pipeline.train",
+        "pipeline.estimate",
+        "pipeline.compare",
+        "report.page",
+        "report.estimates",
+    ):
         importlib.import_module(f"mcetm.{name}")
-    cases = [*settings.cases(), *data.cases(), *stores.cases(), *typed.cases(), *library.cases(), *runs.cases(made)]
+    sources = (settings, texts, arrays, stores, typed, plans, library, kept)
+    cases = [*runs.cases(made), *(case for source in sources for case in source.cases())]
     cases = [case for case in cases if case.group.startswith(tuple(options.only.split("|")))]
     if options.again is not None:
         known = {(found["group"], found["name"]) for found in map(json.loads, options.again.open())}
@@ -86,7 +107,16 @@ def main() -> None:
         print(f"\r{number + 1} of {len(cases)}, {time.monotonic() - began:.0f} s", end="", file=sys.stderr)
     total = sum(counts.values(), Counter())
     rows = {**counts, "all": total}
-    record("hostile_trial", {"cases": len(cases), "groups": {name: {"cases": sum(row.values()), **{k: row[k] for k in FOUND if row[k]}} for name, row in rows.items()}})
+    record(
+        "hostile_trial",
+        {
+            "cases": len(cases),
+            "groups": {
+                name: {"cases": sum(row.values()), **{k: row[k] for k in FOUND if row[k]}}
+                for name, row in rows.items()
+            },
+        },
+    )
     shutil.rmtree(place, ignore_errors=True)
     sys.exit(1 if odd else 0)
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 import mcetm
-from mcetm.cli.estimate import settings_of
 from hostile_trial.material import ESTIMATES
 from hostile_trial.trial import Case, Place
+from mcetm.cli.estimate import settings_of
 
 NAN, INF = float("nan"), float("inf")
 SMALL = {"width": 8, "depth": 1, "steps": 20, "batch_size": 8}
@@ -28,7 +28,9 @@ def _run(material: str) -> Any:
     return mcetm.load_run(f"{material}/mopo")
 
 
-def _case(name: str, act: Callable[[Any, Any, Place], Any], expect: Any = "refused", words: tuple[str, ...] = ()) -> Case:
+def _case(
+    name: str, act: Callable[[Any, Any, Place], Any], expect: Any = "refused", words: tuple[str, ...] = ()
+) -> Case:
     def do(place: Place) -> Any:
         material = str(place.material)
         found = act(_log(material), _run(material), place)
@@ -53,21 +55,83 @@ def arrays() -> Iterator[Case]:
     }  # fmt: skip
     may = {"strings of numbers", "episode of lists"}
     for name, change in changes.items():
-        yield _case(f"library, arrays: {name}", lambda log, run, place, c=change: mcetm.Transitions.from_arrays(**{**good, **c}), "either" if name in may else "refused")
-    for name, episodes in {"nothing": [], "a word": "x", "numbers": [1, 2], "no obs": [{"action": [[1]]}], "one observation": [{"obs": [[1.0]], "action": []}], "T observations": [{"obs": np.zeros((5, 2)), "action": np.zeros((5, 1))}], "other widths": [{"obs": np.zeros((6, 2)), "action": np.zeros((5, 1))}, {"obs": np.zeros((6, 3)), "action": np.zeros((5, 1))}], "odd key": [{"obs": np.zeros((6, 2)), "acton": np.zeros((5, 1))}], "terminated a list": [{"obs": np.zeros((6, 2)), "terminated": [True] * 5}], "NaN": [{"obs": np.full((6, 2), NAN)}]}.items():
-        yield _case(f"library, arrays: episodes, {name}", lambda log, run, place, e=episodes: mcetm.Transitions.from_episodes(e), "either" if name == "terminated a list" else "refused")
-    for name, bounds in {"crossed": ((1.0,), (0.0,)), "NaN": ((NAN,), (1.0,)), "inf": ((-INF,), (INF,)), "widths": ((0.0,), (1.0, 1.0)), "equal": ((1.0,), (1.0,)), "words": (("a",), ("b",)), "None inside": ((None,), (1.0,)), "one": ((0.0,), None)}.items():
-        yield _case(f"library, arrays: bounds {name}", lambda log, run, place, b=bounds: mcetm.Transitions.from_arrays(**good, metadata=mcetm.Metadata(action_low=b[0], action_high=b[1])), "either" if name in ("inf", "equal") else "refused")
+        yield _case(
+            f"library, arrays: {name}",
+            lambda log, run, place, c=change: mcetm.Transitions.from_arrays(**{**good, **c}),
+            "either" if name in may else "refused",
+        )
+    for name, episodes in {
+        "nothing": [],
+        "a word": "x",
+        "numbers": [1, 2],
+        "no obs": [{"action": [[1]]}],
+        "one observation": [{"obs": [[1.0]], "action": []}],
+        "T observations": [{"obs": np.zeros((5, 2)), "action": np.zeros((5, 1))}],
+        "other widths": [
+            {"obs": np.zeros((6, 2)), "action": np.zeros((5, 1))},
+            {"obs": np.zeros((6, 3)), "action": np.zeros((5, 1))},
+        ],
+        "odd key": [{"obs": np.zeros((6, 2)), "acton": np.zeros((5, 1))}],
+        "terminated a list": [{"obs": np.zeros((6, 2)), "terminated": [True] * 5}],
+        "NaN": [{"obs": np.full((6, 2), NAN)}],
+    }.items():
+        yield _case(
+            f"library, arrays: episodes, {name}",
+            lambda log, run, place, e=episodes: mcetm.Transitions.from_episodes(e),
+            "either" if name == "terminated a list" else "refused",
+        )
+    for name, bounds in {
+        "crossed": ((1.0,), (0.0,)),
+        "NaN": ((NAN,), (1.0,)),
+        "inf": ((-INF,), (INF,)),
+        "widths": ((0.0,), (1.0, 1.0)),
+        "equal": ((1.0,), (1.0,)),
+        "words": (("a",), ("b",)),
+        "None inside": ((None,), (1.0,)),
+        "one": ((0.0,), None),
+    }.items():
+        yield _case(
+            f"library, arrays: bounds {name}",
+            lambda log, run, place, b=bounds: mcetm.Transitions.from_arrays(
+                **good, metadata=mcetm.Metadata(action_low=b[0], action_high=b[1])
+            ),
+            "either" if name in ("inf", "equal") else "refused",
+        )
     for name, frame in {"a list": [1], "None": None, "a dict": {"obs_0": [1.0] * 20}, "a word": "x"}.items():
-        yield _case(f"library, arrays: frame, {name}", lambda log, run, place, f=frame: mcetm.Transitions.from_dataframe(f))
+        yield _case(
+            f"library, arrays: frame, {name}",
+            lambda log, run, place, f=frame: mcetm.Transitions.from_dataframe(f),
+        )
     for holdout in (0, 1, -1, 2, NAN, INF, "x", None, 1e-9, 0.999999):
-        yield _case(f"library, arrays: split({holdout!r})", lambda log, run, place, h=holdout: log.split(holdout=h, seed=0) and None, "either" if holdout in (1e-9, 0.999999) else "refused")
+        yield _case(
+            f"library, arrays: split({holdout!r})",
+            lambda log, run, place, h=holdout: log.split(holdout=h, seed=0) and None,
+            "either" if holdout in (1e-9, 0.999999) else "refused",
+        )
     for seed in (-1, 1.5, "x", None, 2**70):
-        yield _case(f"library, arrays: split, seed {seed!r}", lambda log, run, place, s=seed: log.split(holdout=0.1, seed=s) and None, "either")
-    for path in ("", "x", "x.csv", "/proc/nowhere/x.npz", "/dev/full", "/dev/null", "a\x00.npz", 3, None, "x" * 300 + ".npz"):
+        yield _case(
+            f"library, arrays: split, seed {seed!r}",
+            lambda log, run, place, s=seed: log.split(holdout=0.1, seed=s) and None,
+            "either",
+        )
+    for path in (
+        "",
+        "x",
+        "x.csv",
+        "/proc/nowhere/x.npz",
+        "/dev/full",
+        "/dev/null",
+        "a\x00.npz",
+        3,
+        None,
+        "x" * 300 + ".npz",
+    ):
         yield _case(f"library, arrays: save({str(path)[:20]!r})", lambda log, run, place, p=path: log.save(p))
     for source in (None, 3, [], {}, b"x", "", "x\x00", Path("nothing"), object(), True):
-        yield _case(f"library, arrays: load_dataset({source!r:.20})", lambda log, run, place, s=source: mcetm.load_dataset(s))
+        yield _case(
+            f"library, arrays: load_dataset({source!r:.20})",
+            lambda log, run, place, s=source: mcetm.load_dataset(s),
+        )
 
 
 def policies() -> Iterator[Case]:
@@ -79,24 +143,75 @@ def policies() -> Iterator[Case]:
     may = {"no rows", "large", "truth", "integers", "digits"}
     for name, value in obs.items():
         expect = "either" if name in may else "refused"
-        yield _case(f"library, policy: policy({name})", lambda log, run, place, v=value: run.policies[0](v), expect)
-        yield _case(f"library, policy: loaded policy({name})", lambda log, run, place, v=value: mcetm.load_policy(run.folder, seed=0)(v), expect)
-        yield _case(f"library, policy: trust({name})", lambda log, run, place, v=value: np.asarray(run.policies[0].trust(v).trusted), expect)
-    for name, fallback in {"of another width": np.zeros(2), "a word": "x", "NaN": np.full(1, NAN), "raises": lambda o: 1 / 0, "returns None": lambda o: None, "None rows": [None], "too far": np.full(1, 1e6)}.items():
-        yield _case(f"library, policy: fallback, {name}", lambda log, run, place, f=fallback: run.policies[0](np.full((3, 3), 1e6), fallback=f), "either" if name == "raises" else "refused")
-    for path in ("", "x", "x.txt", "/proc/nowhere/x.npz", "/dev/full", 3, None, "x" * 300 + ".h", "a\x00.npz", "folder/"):
-        yield _case(f"library, policy: export({str(path)[:20]!r})", lambda log, run, place, p=path: run.policies[0].export(p) and None)
-        yield _case(f"library, policy: save({str(path)[:20]!r})", lambda log, run, place, p=path: run.policies[0].save(p), "either")
+        yield _case(
+            f"library, policy: policy({name})", lambda log, run, place, v=value: run.policies[0](v), expect
+        )
+        yield _case(
+            f"library, policy: loaded policy({name})",
+            lambda log, run, place, v=value: mcetm.load_policy(run.folder, seed=0)(v),
+            expect,
+        )
+        yield _case(
+            f"library, policy: trust({name})",
+            lambda log, run, place, v=value: np.asarray(run.policies[0].trust(v).trusted),
+            expect,
+        )
+    for name, fallback in {
+        "of another width": np.zeros(2),
+        "a word": "x",
+        "NaN": np.full(1, NAN),
+        "raises": lambda o: 1 / 0,
+        "returns None": lambda o: None,
+        "None rows": [None],
+        "too far": np.full(1, 1e6),
+    }.items():
+        yield _case(
+            f"library, policy: fallback, {name}",
+            lambda log, run, place, f=fallback: run.policies[0](np.full((3, 3), 1e6), fallback=f),
+            "either" if name == "raises" else "refused",
+        )
+    for path in (
+        "",
+        "x",
+        "x.txt",
+        "/proc/nowhere/x.npz",
+        "/dev/full",
+        3,
+        None,
+        "x" * 300 + ".h",
+        "a\x00.npz",
+        "folder/",
+    ):
+        yield _case(
+            f"library, policy: export({str(path)[:20]!r})",
+            lambda log, run, place, p=path: run.policies[0].export(p) and None,
+        )
+        yield _case(
+            f"library, policy: save({str(path)[:20]!r})",
+            lambda log, run, place, p=path: run.policies[0].save(p),
+            "either",
+        )
     for path in ("", "x", "/", "/dev/zero", 3, None, "a\x00", b"x"):
-        yield _case(f"library, policy: load_policy({path!r})", lambda log, run, place, p=path: mcetm.load_policy(p))
+        yield _case(
+            f"library, policy: load_policy({path!r})", lambda log, run, place, p=path: mcetm.load_policy(p)
+        )
         yield _case(f"library, policy: load_run({path!r})", lambda log, run, place, p=path: mcetm.load_run(p))
     for seed in (9, -1, "0", 1.0, NAN):
-        yield _case(f"library, policy: load_policy(seed={seed!r})", lambda log, run, place, s=seed: mcetm.load_policy(run.folder, seed=s), "either" if seed == 1.0 else "refused")
+        yield _case(
+            f"library, policy: load_policy(seed={seed!r})",
+            lambda log, run, place, s=seed: mcetm.load_policy(run.folder, seed=s),
+            "either" if seed == 1.0 else "refused",
+        )
     for name, (given, task, options) in {
         "nothing": ([], "pendulum", {}), "None": (None, "pendulum", {}), "words": (["x"], "pendulum", {}), "an unknown task": (0, "nobody", {}), "task None": (0, None, {}), "task a number": (0, 3, {}), "another width": (0, "hopper", {}), "episodes 0": (0, "pendulum", {"episodes": 0}), "episodes -1": (0, "pendulum", {"episodes": -1}),
         "episodes 1.5": (0, "pendulum", {"episodes": 1.5}), "episodes word": (0, "pendulum", {"episodes": "3"}), "episodes huge": (0, "pendulum", {"episodes": 10**12}), "seed -1": (0, "pendulum", {"episodes": 1, "seed": -1}), "seed word": (0, "pendulum", {"episodes": 1, "seed": "x"}), "a function": (lambda o: o, "pendulum", {"episodes": 1}),
     }.items():  # fmt: skip
-        yield _case(f"library, evaluate: {name}", lambda log, run, place, g=given, t=task, o=options: mcetm.evaluate(run.policies[0] if isinstance(g, int) else g, t, **o) and None)
+        yield _case(
+            f"library, evaluate: {name}",
+            lambda log, run, place, g=given, t=task, o=options: (
+                mcetm.evaluate(run.policies[0] if isinstance(g, int) else g, t, **o) and None
+            ),
+        )
     for name, act in {
         "no log": lambda log, run, place: mcetm.estimate(run.policies[0]), "nothing": lambda log, run, place: mcetm.estimate([], log), "a word": lambda log, run, place: mcetm.estimate("nowhere"), "None": lambda log, run, place: mcetm.estimate(None, log), "log a word": lambda log, run, place: mcetm.estimate(run.policies[0], "x"),
         "another log": lambda log, run, place: mcetm.estimate(run.policies[0], mcetm.load_dataset(str(place.material / "usual.csv")), settings=_quick()), "seed -1": lambda log, run, place: mcetm.estimate(run.policies[0], log, seed=-1, settings=_quick()), "settings a dict": lambda log, run, place: mcetm.estimate(run.policies[0], log, settings={}), "world a word": lambda log, run, place: mcetm.estimate(run.policies[0], log, world="x", settings=_quick()),
@@ -119,13 +234,37 @@ def models() -> Iterator[Case]:
     }  # fmt: skip
     for name, (obs, action) in pairs.items():
         expect = "either" if name in ("integers", "no rows", "large", "NaN", "inf") else "refused"
-        yield _case(f"library, models: samples({name})", lambda log, run, place, o=obs, a=action: _finite_or_said(run.world.model.samples(o, a, 2, key=_key()).next_obs, o), expect)
-        yield _case(f"library, models: predict({name})", lambda log, run, place, o=obs, a=action: run.world.model.predict(o, a, key=_key()) is None, expect)
-        yield _case(f"library, models: pair_score({name})", lambda log, run, place, o=obs, a=action: run.world.pair_score(o, a) is None, expect)
+        yield _case(
+            f"library, models: samples({name})",
+            lambda log, run, place, o=obs, a=action: _finite_or_said(
+                run.world.model.samples(o, a, 2, key=_key()).next_obs, o
+            ),
+            expect,
+        )
+        yield _case(
+            f"library, models: predict({name})",
+            lambda log, run, place, o=obs, a=action: run.world.model.predict(o, a, key=_key()) is None,
+            expect,
+        )
+        yield _case(
+            f"library, models: pair_score({name})",
+            lambda log, run, place, o=obs, a=action: run.world.pair_score(o, a) is None,
+            expect,
+        )
     for count in (0, -1, 1.5, "2", None, 10**12):
-        yield _case(f"library, models: samples, count {count!r}", lambda log, run, place, c=count: run.world.model.samples(np.zeros((5, 3)), np.zeros((5, 1)), c, key=_key()) is None)
+        yield _case(
+            f"library, models: samples, count {count!r}",
+            lambda log, run, place, c=count: (
+                run.world.model.samples(np.zeros((5, 3)), np.zeros((5, 1)), c, key=_key()) is None
+            ),
+        )
     for key in (0, "x", np.zeros(3)):
-        yield _case(f"library, models: samples, key {key!r}", lambda log, run, place, k=key: run.world.model.samples(np.zeros((5, 3)), np.zeros((5, 1)), 2, key=k) is None)
+        yield _case(
+            f"library, models: samples, key {key!r}",
+            lambda log, run, place, k=key: (
+                run.world.model.samples(np.zeros((5, 3)), np.zeros((5, 1)), 2, key=k) is None
+            ),
+        )
     bc = mcetm.BC(**SMALL)
     for name, act in {
         "settings None": lambda log, run, place: mcetm.fit(None, log), "settings a class": lambda log, run, place: mcetm.fit(mcetm.BC, log), "settings a word": lambda log, run, place: mcetm.fit("bc", log), "data None": lambda log, run, place: mcetm.fit(bc, None), "data a word": lambda log, run, place: mcetm.fit(bc, "pendulum-mixed"),
@@ -154,8 +293,6 @@ def _key() -> Any:
     import jax
 
     return jax.random.key(0)
-
-
 
 
 def cases() -> Iterator[Case]:

@@ -22,7 +22,7 @@ MOPO = (
     *("algorithm.rollout.batch=8", "algorithm.rollout.every=10", "algorithm.rollout.horizon=2"),
 )
 ESTIMATES = (
-    *("estimators=[\"fqe\"]", "fqe.steps=20", "fqe.replicas=2", "fqe.width=8", "fqe.batch_size=16"),
+    *('estimators=["fqe"]', "fqe.steps=20", "fqe.replicas=2", "fqe.width=8", "fqe.batch_size=16"),
     *("model.steps=20", "model.width=8", "model.members=2", "model.elites=2", "horizon=20"),
     *("world.reward.steps=20", "world.reward.width=8", "world.pairs.steps=20", "world.pairs.width=8"),
     *("world.pairs.autoencoder_steps=20", "world.pairs.autoencoder_width=8", "world.calibration.rows=50"),
@@ -71,7 +71,13 @@ def make_material(folder: Path) -> None:
     np.savez(folder / "one.npz", obs=np.zeros((1, 3), np.float32), action=np.zeros((1, 1), np.float32))
     write_csv(folder / "plant.csv", table_rows())
     usual: list[dict[str, object]] = [
-        {"obs_0": r["level"], "obs_1": r["flow"], "action_0": r["pump"], "reward": r["cost"], "episode": r["batch"]}
+        {
+            "obs_0": r["level"],
+            "obs_1": r["flow"],
+            "action_0": r["pump"],
+            "reward": r["cost"],
+            "episode": r["batch"],
+        }
         for r in table_rows()
     ]
     write_csv(folder / "usual.csv", usual)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import load, save
 
 import mcetm
 from hostile_trial.material import ESTIMATES
@@ -27,7 +26,18 @@ READERS: dict[str, tuple[str, ...]] = {
     "trust": ("trust", "RUN", "{m}/log.npz"),
     "export": ("export", "RUN", "--to", "npz"),
     "dynamics": ("export", "RUN", "--part", "dynamics", "--to", "stablehlo"),
-    "models": ("train", "{m}/log.npz", "--algo", "mopo", "--models", "RUN", "--out", "new", "--set", "algorithm.learner.steps=1"),
+    "models": (
+        "train",
+        "{m}/log.npz",
+        "--algo",
+        "mopo",
+        "--models",
+        "RUN",
+        "--out",
+        "new",
+        "--set",
+        "algorithm.learner.steps=1",
+    ),
 }
 _READ: dict[str, tuple[str, ...]] = {
     "config.json": ("compare", "resume", "estimate", "dynamics", "models", "tournament"),
@@ -53,10 +63,11 @@ def _instead(make: Callable[[Path], object]) -> Callable[[Path], object]:
     def damage(path: Path) -> None:
         path.unlink()
         make(path)
+
     return damage
 
 
-_DAMAGE: dict[str, Callable[[Path], object]] = {
+DAMAGE: dict[str, Callable[[Path], object]] = {
     "empty": _bytes(lambda _: b""), "half": _bytes(lambda b: b[: len(b) // 2]), "null": _bytes(lambda _: b"null"), "a list": _bytes(lambda _: b"[]"), "an object": _bytes(lambda _: b"{}"),
     "a number": _bytes(lambda _: b"3"), "a word": _bytes(lambda _: b'"x"'), "deep": _bytes(lambda _: b'{"a":' * 4000 + b"1" + b"}" * 4000), "not UTF-8": _bytes(lambda b: b.replace(b'"', b'"\xff', 1)),
     "a mark": _bytes(lambda b: b"\xef\xbb\xbf" + b), "zeros": _bytes(lambda b: bytes(len(b))), "twice": _bytes(lambda b: b + b), "a pipe": _instead(os.mkfifo), "a folder": _instead(Path.mkdir),
@@ -69,10 +80,12 @@ _HARMLESS = {("metrics.jsonl", "empty"), ("metrics.jsonl", "gone"), ("report.htm
 def _prepare(run: str, file: str, damage: Callable[[Path], object]) -> Callable[[Place], None]:
     def prepare(place: Place) -> None:
         damage(place.copy(run, "run") / file)
+
     return prepare
 
 
-def _read(reader: str, run: str = "run") -> tuple[str, ...]:
+def read(reader: str, run: str = "run") -> tuple[str, ...]:
+    """The command of a reader, for a run of this name."""
     return tuple(run if part == "RUN" else part for part in READERS[reader])
 
 
@@ -87,9 +100,9 @@ def whole_files() -> Iterator[Case]:
         for f, (file, readers) in enumerate(_READ.items()):
             if run == "mopo" and file.startswith("estimates"):
                 continue
-            for d, (name, damage) in enumerate(_DAMAGE.items()):
+            for d, (name, damage) in enumerate(DAMAGE.items()):
                 reader = readers[(d + f) % len(readers)]
-                if run == "mopo" and d % 3 or run == "bc" and reader in ("dynamics", "models"):
+                if (run == "mopo" and d % 3) or (run == "bc" and reader in ("dynamics", "models")):
                     reader = readers[0]
                     if run == "mopo":
                         continue
@@ -98,17 +111,48 @@ def whole_files() -> Iterator[Case]:
                 if reader == "load_run":
                     yield Case(group, label, _load, "either", (Path(file).name,), prepare)
                 else:
-                    yield command(group, label, *_read(reader), expect="either", words=(Path(file).name, "RUN", "run"), prepare=prepare)
+                    yield command(
+                        group,
+                        label,
+                        *read(reader),
+                        expect="either",
+                        words=(Path(file).name, "RUN", "run"),
+                        prepare=prepare,
+                    )
 
 
 def _leaves(content: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    inner = content.items() if isinstance(content, dict) else enumerate(content[:2]) if isinstance(content, list) else ()
+    inner = (
+        content.items()
+        if isinstance(content, dict)
+        else enumerate(content[:2])
+        if isinstance(content, list)
+        else ()
+    )
     for name, value in inner:
         yield (*place, name), value
         yield from _leaves(value, (*place, name))
 
 
-_OTHERS: tuple[Any, ...] = (None, True, -1, 0, 1e308, 10**40, "", "x" * 100_000, "\x1b[31m<b>[/red]", [], {}, [[[]]], "../../x", "os:system", "=1+1", [1] * 9, {"a": {}})
+_OTHERS: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    1e308,
+    10**40,
+    "",
+    "x" * 100_000,
+    "\x1b[31m<b>[/red]",
+    [],
+    {},
+    [[[]]],
+    "../../x",
+    "os:system",
+    "=1+1",
+    [1] * 9,
+    {"a": {}},
+)
 
 
 def fields(material: Path) -> Iterator[Case]:
@@ -126,7 +170,12 @@ def fields(material: Path) -> Iterator[Case]:
             for place in places[:: max(1, len(places) // (24 if run == "bc" else 10))]:
                 number += 1
                 value = _OTHERS[number % len(_OTHERS)]
-                usable = [r for r in readers if r not in ("load_run", "tournament") and not (run == "bc" and r in ("dynamics", "models"))]
+                usable = [
+                    r
+                    for r in readers
+                    if r not in ("load_run", "tournament")
+                    and not (run == "bc" and r in ("dynamics", "models"))
+                ]
                 reader = usable[number % len(usable)]
 
                 def damage(path: Path, place: tuple[Any, ...] = place, value: Any = value) -> None:
@@ -136,49 +185,19 @@ def fields(material: Path) -> Iterator[Case]:
                         inner = inner[part]
                     inner[place[-1]] = value
                     if "checksum" in content and path.name == "policy.json" and isinstance(content, dict):
-                        content["checksum"] = _checksum(content, path.with_suffix(".safetensors").read_bytes())
+                        content["checksum"] = _checksum(
+                            content, path.with_suffix(".safetensors").read_bytes()
+                        )
                     path.write_text(json.dumps(content))
 
                 yield command(
-                    f"run folders: {reader}", f"{run}/{file}: {'.'.join(map(str, place))} = {value!r:.30}", *_read(reader), expect="either",
-                    words=(Path(file).name, "setting", str(place[-1])), prepare=_prepare(run, file, damage),
+                    f"run folders: {reader}",
+                    f"{run}/{file}: {'.'.join(map(str, place))} = {value!r:.30}",
+                    *read(reader),
+                    expect="either",
+                    words=(Path(file).name, "setting", str(place[-1])),
+                    prepare=_prepare(run, file, damage),
                 )
-
-
-def weights() -> Iterator[Case]:
-    """Other weights, signed as their writer would."""
-    from mcetm.agents.policy import _checksum
-
-    def signed(change: Callable[[dict[str, Any]], Any]) -> Callable[[Place], None]:
-        def prepare(place: Place) -> None:
-            folder = place.copy("mopo", "run") / "policy" / "seed-0"
-            arrays = {name: np.array(array) for name, array in load((folder / "policy.safetensors").read_bytes()).items()}
-            changed = change(arrays) or arrays
-            (folder / "policy.safetensors").write_bytes(save({n: np.ascontiguousarray(a) for n, a in changed.items()}))
-            about = json.loads((folder / "policy.json").read_text())
-            about["checksum"] = _checksum(about, (folder / "policy.safetensors").read_bytes())
-            (folder / "policy.json").write_text(json.dumps(about))
-        return prepare
-
-    def each(prefix: str, value: Callable[[Any], Any]) -> Callable[[dict[str, Any]], Any]:
-        return lambda arrays: {name: value(a) if name.startswith(prefix) else a for name, a in arrays.items()}
-
-    changes: dict[str, Callable[[dict[str, Any]], Any]] = {
-        "NaN": each("", lambda a: a * np.float32("nan")), "inf": each("fc0", lambda a: a + np.float32("inf")), "1e38": each("", lambda a: a * 0 + np.float32(3e38)),
-        "other widths": each("fc0", lambda a: a[..., :2]), "turned": each("", lambda a: a.T), "no rows": each("fc0", lambda a: a[:0]), "float64": each("", lambda a: a.astype(np.float64)),
-        "score NaN": each("trust", lambda a: a * np.float32("nan")), "score cut": each("trust", lambda a: a[:1]), "score inf": each("trust", lambda a: a + np.float32("inf")),
-        "score gone": lambda arrays: {n: a for n, a in arrays.items() if not n.startswith(("trust", "pairs", "score"))}, "last gone": lambda arrays: {n: a for n, a in arrays.items() if "log_std" not in n},
-        "one more": lambda arrays: {**arrays, "odd": np.zeros(3, np.float32)}, "nothing": lambda arrays: {"x": np.zeros(1, np.float32)}, "names of escapes": lambda arrays: {**arrays, "\x1b[31m": np.zeros(1, np.float32)},
-        "three axes": each("fc0", lambda a: a[None]), "zero std": each("", lambda a: a * 0), "scalars": each("", lambda a: a.reshape(-1)[0]),
-    }  # fmt: skip
-    for name, change in changes.items():
-        for reader in ("evaluate", "trust", "export", "estimate"):
-            if reader == "estimate" and name not in ("NaN", "1e38", "score NaN", "zero std"):
-                continue
-            yield command(f"run folders: {reader}", f"weights: {name}", *_read(reader), expect="either", words=("policy", "The policy"), prepare=signed(change))
-    for kind in ("h", "onnx", "stablehlo"):
-        for name in ("1e38", "score NaN", "zero std"):
-            yield command("run folders: export", f"weights: {name} to {kind}", "export", "run", "--to", kind, expect="either", words=("policy",), prepare=signed(changes[name]))
 
 
 def checkpoints(material: Path) -> Iterator[Case]:
@@ -186,20 +205,30 @@ def checkpoints(material: Path) -> Iterator[Case]:
     files = sorted(path.relative_to(material / "mopo") for path in (material / "mopo").rglob("*.safetensors"))
     files = [file for file in files if "policy" not in file.parts]
     for f, file in enumerate(files):
-        for d, name in enumerate(("empty", "half", "zeros", "a pipe", "a folder", "gone", "a device", "twice")):
+        for d, name in enumerate(
+            ("empty", "half", "zeros", "a pipe", "a folder", "gone", "a device", "twice")
+        ):
             if (d + f) % 4 == 0:
                 reader = ("resume", "dynamics", "models")[(d + f) // 4 % 3]
-                yield command(f"run folders: {reader}", f"{file}: {name}", *_read(reader), expect="either",
-                              words=("checkpoint", "run", file.name), prepare=_prepare("mopo", str(file), _DAMAGE[name]))
+                yield command(
+                    f"run folders: {reader}",
+                    f"{file}: {name}",
+                    *read(reader),
+                    expect="either",
+                    words=("checkpoint", "run", file.name),
+                    prepare=_prepare("mopo", str(file), DAMAGE[name]),
+                )
 
 
 def shapes() -> Iterator[Case]:
     """Folders that are no runs, and runs in which whole parts are missing or others'."""
+
     def without(*names: str, run: str = "bc") -> Callable[[Place], None]:
         def prepare(place: Place) -> None:
             copy = place.copy(run, "run")
             for name in names:
                 shutil.rmtree(copy / name) if (copy / name).is_dir() else (copy / name).unlink()
+
         return prepare
 
     def swapped(place: Place) -> None:
@@ -208,7 +237,9 @@ def shapes() -> Iterator[Case]:
         shutil.copytree(place.material / "mopo" / "policy", copy / "policy")
 
     def renamed(to: str) -> Callable[[Place], None]:
-        return lambda place: (place.copy("bc", "run") / "policy" / "seed-0").rename(place.folder / "run" / "policy" / to)
+        return lambda place: (place.copy("bc", "run") / "policy" / "seed-0").rename(
+            place.folder / "run" / "policy" / to
+        )
 
     made: dict[str, Callable[[Place], object]] = {
         "nothing there": lambda p: None, "an empty folder": lambda p: (p.folder / "run").mkdir(), "a file": lambda p: p.write("run", "x"), "a pipe": lambda p: os.mkfifo(p.folder / "run"),
@@ -221,46 +252,19 @@ def shapes() -> Iterator[Case]:
         for reader in READERS:
             if reader in ("tournament", "estimate", "select") and ("seed" in name or len(name) % 2):
                 continue  # what is accepted there is estimated, which takes long
-            yield command(f"run folders: {reader}", f"shape: {name}", *_read(reader), expect="either", words=("run",), prepare=prepare)
-
-
-def plans() -> Iterator[Case]:
-    """The plan that `select` keeps, and returns that are none."""
-    def plan(text: str) -> Callable[[Place], None]:
-        def prepare(place: Place) -> None:
-            place.copy("bc", "run")
-            place.write("chosen/plan.json", text)
-        return prepare
-
-    good = '{"format": 1, "budget": 5, "noise": 1.0, "priors": [{"policy": "seed-0", "mean": 0.0, "spread": 1.0}, {"policy": "seed-1", "mean": 0.0, "spread": 1.0}], "measured": []}'
-    changes = {
-        "budget 0": ("5", "0"), "budget huge": ("5", "9" * 30), "noise 0": ("1.0, \"priors", '0, "priors'), "noise NaN": ("1.0, \"priors", 'NaN, "priors'), "spread -1": ('"spread": 1.0}, ', '"spread": -1}, '),
-        "mean 1e308": ("0.0", "1e308"), "spread 1e308": ('"spread": 1.0', '"spread": 1e308'), "spread 1e-320": ('"spread": 1.0', '"spread": 1e-320'), "twice": ("seed-1", "seed-0"), "another": ("seed-1", "seed-9"),
-        "measured unknown": ("[]}", '[{"policy": "x", "value": 1}]}'), "measured too many": ("[]}", "[" + ",".join(['{"policy": "seed-0", "value": 1}'] * 9) + "]}"),
-        "measured huge": ("[]}", '[{"policy": "seed-0", "value": 1e308}, {"policy": "seed-0", "value": 1e308}]}'), "format 2": ('"format": 1', '"format": 2'), "no priors": (good, '{"format":1,"budget":5,"noise":1.0,"priors":[]}'),
-        "noise 1e-320": ("1.0, \"priors", '1e-320, "priors'), "noise 1e308": ("1.0, \"priors", '1e308, "priors'),
-    }  # fmt: skip
-    for name, (old, new) in changes.items():
-        yield command("select and its plan", name, "select", "run", "--out", "chosen", "--json", prepare=plan(good.replace(old, new, 1)), words=("plan.json", "plan"), expect="either")
-    for name, damage in list(_DAMAGE.items())[::2]:
-        def prepare(place: Place, damage: Callable[[Path], object] = damage) -> None:
-            plan(good)(place)
-            damage(place.folder / "chosen" / "plan.json")
-        yield command("select and its plan", f"plan.json: {name}", "select", "run", "--out", "chosen", prepare=prepare, words=("plan",), expect="either")
-    for text in ("", "=", "seed-0", "seed-0=", "seed-0=x", "seed-0=nan", "seed-0=inf", "seed-0=1e31", "seed-9=1", "=1", "seed-0=1=2", "seed-0=１", "seed-0=1_0", "seed-0= 1", "\x1b[31m=1"):
-        yield command("select and its plan", f"--measured {text!r}", "select", "run", "--budget", 5, "--out", "chosen", "--measured", text, prepare=plan(good), words=("return", "plan"),
-                      expect="either" if text in ("seed-0= 1", "seed-0=１", "seed-0=1_0") else "refused")
-    for number in ("0", "-1", "10001", "x", "1.5", "nan", "6", ""):
-        yield command("select and its plan", f"--budget {number}", "select", "run", "--budget", number, "--out", "chosen", prepare=plan(good), words=("plan", "budget"))
-        yield command("select and its plan", f"--budget {number}, no plan yet", "select", "{m}/bc", "--budget", number, "--out", "chosen", words=("plan", "budget", "episodes"),
-                      expect="either" if number == "6" else "refused")
+            yield command(
+                f"run folders: {reader}",
+                f"shape: {name}",
+                *read(reader),
+                expect="either",
+                words=("run",),
+                prepare=prepare,
+            )
 
 
 def cases(material: Path) -> Iterator[Case]:
     """All of them."""
     yield from whole_files()
     yield from fields(material)
-    yield from weights()
     yield from checkpoints(material)
     yield from shapes()
-    yield from plans()

@@ -7,16 +7,29 @@ from collections.abc import Iterator
 from typing import Any
 
 import mcetm
-from mcetm.estimates import EstimateSettings
+from hostile_trial.material import BC, ESTIMATES, EVALUATED, MOPO
+from hostile_trial.trial import Case, Place, command
 from mcetm.agents import ALGORITHMS
+from mcetm.estimates import EstimateSettings
 from mcetm.pipeline.config import model_names, name_of
 from mcetm.pipeline.presets import make_config
 from mcetm.settings import from_plain, rows_of, to_plain
 
-from hostile_trial.material import BC, ESTIMATES, EVALUATED, MOPO
-from hostile_trial.trial import Case, Place, command
-
-_NUMBER = ["0", "-1", "1.5", "true", '"x"', "null", "NaN", "Infinity", "1e400", "[]", "{}", "", "10" + 40 * "0"]
+_NUMBER = [
+    "0",
+    "-1",
+    "1.5",
+    "true",
+    '"x"',
+    "null",
+    "NaN",
+    "Infinity",
+    "1e400",
+    "[]",
+    "{}",
+    "",
+    "10" + 40 * "0",
+]
 _WORD = ["0", "true", "null", "[]", '""', "Quantile", "ünknown", "x" * 5000, "a\u202eb", "\x1b[31m"]
 _SWITCH = ["0", "1", '"true"', "null", "[]", "yes", "NaN"]
 _LIST = ["0", "null", "{}", '["x"]', "[[1]]", "[NaN]", '"x"', "[-1, 1]", "[1]", "[2, 1]"]
@@ -40,7 +53,9 @@ def _bad(value: str, allowed: str) -> bool:
         ends = [part for part in allowed.split(" or ")[0].split() if part[0].isdigit() or part[0] in "<>≥≤-"]
         for sign, end in zip(ends[::2], ends[1::2], strict=False):
             bound = float(end)
-            fits = {">": parsed > bound, "≥": parsed >= bound, "<": parsed < bound, "≤": parsed <= bound}[sign]
+            fits = {">": parsed > bound, "≥": parsed >= bound, "<": parsed < bound, "≤": parsed <= bound}[
+                sign
+            ]
             if not fits:
                 return True
         return False
@@ -68,10 +83,15 @@ def _values(allowed: str) -> list[str]:
 def every_setting() -> Iterator[tuple[list[str], str, str]]:
     """How a run is asked for in which a setting is, its path, and what it can be; each path and range once."""
     seen = set()
-    runs = [["--algo", name] for name in map(name_of, ALGORITHMS)] + [["--model", name] for name in model_names()]
+    runs = [["--algo", name] for name in map(name_of, ALGORITHMS)] + [
+        ["--model", name] for name in model_names()
+    ]
     for options in runs:
-        config = make_config("quick", algo=options[1] if options[0] == "--algo" else "mcetm",
-                             model=options[1] if options[0] == "--model" else None)
+        config = make_config(
+            "quick",
+            algo=options[1] if options[0] == "--algo" else "mcetm",
+            model=options[1] if options[0] == "--model" else None,
+        )
         for part in ("algorithm", "model", "world", "evaluation"):
             if getattr(config, part) is None:
                 continue
@@ -94,7 +114,8 @@ def typed() -> Iterator[Case]:
         for step in range(2):
             value = bad[(number + step * 5) % len(bad)]
             yield command(
-                "settings after --set", f"{path}={value[:20]!r} {' '.join(options)}",
+                "settings after --set",
+                f"{path}={value[:20]!r} {' '.join(options)}",
                 *("train", "{m}/one.npz", "--out", "run", *options, "--set", f"{path}={value}"),
                 words=(path,),
             )
@@ -102,15 +123,19 @@ def typed() -> Iterator[Case]:
 
 def made() -> Iterator[Case]:
     """Every bad value of every setting, in Python: many at once, as each takes no time."""
+
     def check(options: list[str], part: str, paths: list[tuple[str, str]]) -> list[str]:
-        config: Any = make_config("quick", algo=options[1] if options[:1] == ["--algo"] else "mcetm",
-                                  model=options[1] if options[:1] == ["--model"] else None)
+        config: Any = make_config(
+            "quick",
+            algo=options[1] if options[:1] == ["--algo"] else "mcetm",
+            model=options[1] if options[:1] == ["--model"] else None,
+        )
         whole = getattr(config, part)
         taken = []
         for path, allowed in paths:
             for text in _values(allowed):
                 value = json.loads(text) if _is_json(text) else text
-                if not _bad(text, allowed) or isinstance(value, str) and not value:
+                if not _bad(text, allowed) or (isinstance(value, str) and not value):
                     continue
                 plain = to_plain(whole)
                 *places, name = path.split(".")[1:]
@@ -132,10 +157,12 @@ def made() -> Iterator[Case]:
         if "." in path:
             groups.setdefault((" ".join(options), path.split(".")[0]), []).append((path, allowed))
     for (options, part), paths in groups.items():
+
         def act(place: Place, options: str = options, part: str = part, paths: Any = paths) -> Any:
             if taken := check(options.split(), part, paths):
                 raise AssertionError("\n".join(taken))
             raise mcetm.UserError("All were refused.")
+
         yield Case("settings in Python", f"{options} {part} ({len(paths)} settings)", act)
 
 
@@ -162,8 +189,13 @@ def odd() -> Iterator[Case]:
     ]  # fmt: skip
     for text in texts:
         fine = text in ("algorithm.penalty=-0.0.0",)
-        yield command("settings, oddly written", f"{text[:50]!r}", *one, text, expect="either" if fine else "refused")
-    for first, second in (("algorithm.steps=1", "algorithm.steps=0"), ("algorithm={}", "algorithm.penalty=1")):
+        yield command(
+            "settings, oddly written", f"{text[:50]!r}", *one, text, expect="either" if fine else "refused"
+        )
+    for first, second in (
+        ("algorithm.steps=1", "algorithm.steps=0"),
+        ("algorithm={}", "algorithm.penalty=1"),
+    ):
         yield command("settings, oddly written", f"{first} {second}", *one, first, second)
 
 
@@ -172,17 +204,50 @@ def parts() -> Iterator[Case]:
     for number, (path, _, allowed, _) in enumerate(rows_of(EstimateSettings())):
         bad = [value for value in _values(allowed) if _bad(value, allowed)]
         value = bad[number % len(bad)]
-        yield command("settings of estimate", f"{path}={value[:20]!r}", "estimate", "{m}/bc", "--out", "drawn", "--set",
-                      *ESTIMATES, f"{path}={value}", words=(path,))
+        yield command(
+            "settings of estimate",
+            f"{path}={value[:20]!r}",
+            "estimate",
+            "{m}/bc",
+            "--out",
+            "drawn",
+            "--set",
+            *ESTIMATES,
+            f"{path}={value}",
+            words=(path,),
+        )
     for text in ("estimators=[]", 'estimators=["nobody"]', 'estimators=["fqe","fqe"]', "estimators=fqe", "fqe=null", "fqe={}x",
                  "model.elites=9", "horizon=0", "horizon=1000000000", "discount=0", "discount=2", "nothing=1", "", "=",
                  "model.name=diffusion", "doubly_robust.folds=1", "doubly_robust.folds=x"):  # fmt: skip
-        yield command("settings of estimate", text, "estimate", "{m}/bc", "--out", "drawn", "--set", *ESTIMATES, text)
-    for name in ("", "nobody", "MCETM", "mcetm ", "os:system", "os:path", "../x", "ünï", "a" * 5000, ":", "[red]"):
+        yield command(
+            "settings of estimate", text, "estimate", "{m}/bc", "--out", "drawn", "--set", *ESTIMATES, text
+        )
+    for name in (
+        "",
+        "nobody",
+        "MCETM",
+        "mcetm ",
+        "os:system",
+        "os:path",
+        "../x",
+        "ünï",
+        "a" * 5000,
+        ":",
+        "[red]",
+    ):
         yield command("the command settings", repr(name[:20]), "settings", name)
     for preset in ("", "nobody", "../quick", "quick.toml", "/etc/passwd", "a" * 5000):
-        yield command("the command settings", f"--preset {preset[:20]!r}", "settings", "mcetm", "--preset", preset)
-        yield command("the command settings", f"train --preset {preset[:20]!r}", "train", "{m}/one.npz", "--preset", preset)
+        yield command(
+            "the command settings", f"--preset {preset[:20]!r}", "settings", "mcetm", "--preset", preset
+        )
+        yield command(
+            "the command settings",
+            f"train --preset {preset[:20]!r}",
+            "train",
+            "{m}/one.npz",
+            "--preset",
+            preset,
+        )
 
 
 def extreme() -> Iterator[Case]:
@@ -194,7 +259,13 @@ def extreme() -> Iterator[Case]:
         yield _trained("bc", text, *BC, *EVALUATED)
     iql = ["algorithm.expectile=0.999999", "algorithm.temperature=1e30", "algorithm.discount=0.9999999", "algorithm.smoothing=0",
            "algorithm.smoothing=1", "algorithm.discount=0"]  # fmt: skip
-    small = ("algorithm.width=8", "algorithm.depth=1", "algorithm.steps=20", "algorithm.batch_size=8", *EVALUATED)
+    small = (
+        "algorithm.width=8",
+        "algorithm.depth=1",
+        "algorithm.steps=20",
+        "algorithm.batch_size=8",
+        *EVALUATED,
+    )
     for text in iql:
         yield _trained("iql", text, *small)
     mopo = ["algorithm.penalty=1e30", "algorithm.penalty=1e300", "algorithm.learner.most_temperature=1e-30",
@@ -215,8 +286,20 @@ def extreme() -> Iterator[Case]:
 
 def _trained(algo: str, text: str, *settings: str) -> Case:
     return command(
-        "settings, extreme", f"{algo} {text}", "train", "{m}/log.npz", "--algo", algo, "--seeds", 1, "--out", "run", "--set",
-        *settings, text, expect="either",
+        "settings, extreme",
+        f"{algo} {text}",
+        "train",
+        "{m}/log.npz",
+        "--algo",
+        algo,
+        "--seeds",
+        1,
+        "--out",
+        "run",
+        "--set",
+        *settings,
+        text,
+        expect="either",
     )
 
 

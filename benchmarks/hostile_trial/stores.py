@@ -29,8 +29,15 @@ def _write(folder: Path, described: Any) -> Path:
         for i in range(3):
             group = file.create_group(f"episode_{i}")
             group.attrs["id"], group.attrs["total_steps"] = i, 10
-            group["observations"], group["actions"] = rng.normal(size=(11, 3)).astype("f4"), rng.uniform(-1, 1, (10, 1)).astype("f4")
-            group["rewards"], group["terminations"], group["truncations"] = rng.normal(size=10), np.arange(10) == 9, np.zeros(10, bool)
+            group["observations"], group["actions"] = (
+                rng.normal(size=(11, 3)).astype("f4"),
+                rng.uniform(-1, 1, (10, 1)).astype("f4"),
+            )
+            group["rewards"], group["terminations"], group["truncations"] = (
+                rng.normal(size=10),
+                np.arange(10) == 9,
+                np.zeros(10, bool),
+            )
     return data
 
 
@@ -53,6 +60,7 @@ def _edits() -> dict[str, Callable[[Any], object]]:
                 del file[name]
             if value is not None:
                 file[name] = value
+
         return edit
 
     return {
@@ -69,23 +77,97 @@ def cases() -> Iterator[Case]:
     for where in ("observation_space", "action_space"):
         for name, space in list(_SPACES.items())[where == "action_space" :: 1 + (where == "action_space")]:
             text = space if isinstance(space, str) else json.dumps(space)
-            yield command("Minari stores", f"{where}: {name}", *line, prepare=lambda p, w=where, t=text: _write(p.folder, {**_GOOD, w: t}), words=("store",), expect="either" if name == "dtype none" else "refused")
-    may = {"total_steps wrong", "env_spec of code", "odd", "episode metadata", "env_spec of options", "id of escapes", "total_steps negative", "total_steps word", "id a number", "env_spec no JSON"}
+            yield command(
+                "Minari stores",
+                f"{where}: {name}",
+                *line,
+                prepare=lambda p, w=where, t=text: _write(p.folder, {**_GOOD, w: t}),
+                words=("store",),
+                expect="either" if name == "dtype none" else "refused",
+            )
+    may = {
+        "total_steps wrong",
+        "env_spec of code",
+        "odd",
+        "episode metadata",
+        "env_spec of options",
+        "id of escapes",
+        "total_steps negative",
+        "total_steps word",
+        "id a number",
+        "env_spec no JSON",
+    }
     for name, change in _FIELDS.items():
-        yield command("Minari stores", name, *line, prepare=lambda p, c=change: _write(p.folder, {**_GOOD, **c}), words=("store",), expect="either" if name in may else "refused")
-        yield command("Minari stores", f"{name}, trained", "train", "store", "--algo", "bc", "--out", "run", "--seeds", 1, "--set", "algorithm.steps=5", "algorithm.width=4", words=("store",),
-                      prepare=lambda p, c=change: _write(p.folder, {**_GOOD, **c}), expect="either")
+        yield command(
+            "Minari stores",
+            name,
+            *line,
+            prepare=lambda p, c=change: _write(p.folder, {**_GOOD, **c}),
+            words=("store",),
+            expect="either" if name in may else "refused",
+        )
+        yield command(
+            "Minari stores",
+            f"{name}, trained",
+            "train",
+            "store",
+            "--algo",
+            "bc",
+            "--out",
+            "run",
+            "--seeds",
+            1,
+            "--set",
+            "algorithm.steps=5",
+            "algorithm.width=4",
+            words=("store",),
+            prepare=lambda p, c=change: _write(p.folder, {**_GOOD, **c}),
+            expect="either",
+        )
     for name, edit in _edits().items():
+
         def prepare(place: Place, edit: Callable[[Any], object] = edit) -> None:
             with h5py.File(_write(place.folder, _GOOD) / "main_data.hdf5", "a") as file:
                 edit(file)
-        yield command("Minari stores", name, *line, prepare=prepare, words=("store",), expect="either" if name in ("an episode named x", "flags in the middle", "one more episode") else "refused")
-    for name, text in {"empty": "", "no JSON": "{", "a list": "[]", "deep": "[" * 5000, "twice": '{"total_steps": 1, "total_steps": 2}', "null": "null"}.items():
-        yield command("Minari stores", f"metadata.json: {name}", *line, prepare=lambda p, t=text: _write(p.folder, t), words=("store",))
+
+        yield command(
+            "Minari stores",
+            name,
+            *line,
+            prepare=prepare,
+            words=("store",),
+            expect="either"
+            if name in ("an episode named x", "flags in the middle", "one more episode")
+            else "refused",
+        )
+    for name, text in {
+        "empty": "",
+        "no JSON": "{",
+        "a list": "[]",
+        "deep": "[" * 5000,
+        "twice": '{"total_steps": 1, "total_steps": 2}',
+        "null": "null",
+    }.items():
+        yield command(
+            "Minari stores",
+            f"metadata.json: {name}",
+            *line,
+            prepare=lambda p, t=text: _write(p.folder, t),
+            words=("store",),
+        )
     for name in ("metadata.json", "main_data.hdf5"):
-        for what, make in {"gone": lambda p: None, "a pipe": os.mkfifo, "a folder": Path.mkdir, "a loop": lambda p: p.symlink_to(p.name), "elsewhere": lambda p: p.symlink_to("/etc/passwd"), "a device": lambda p: p.symlink_to("/dev/zero")}.items():
+        for what, make in {
+            "gone": lambda p: None,
+            "a pipe": os.mkfifo,
+            "a folder": Path.mkdir,
+            "a loop": lambda p: p.symlink_to(p.name),
+            "elsewhere": lambda p: p.symlink_to("/etc/passwd"),
+            "a device": lambda p: p.symlink_to("/dev/zero"),
+        }.items():
+
             def spoilt(place: Place, name: str = name, make: Callable[[Path], object] = make) -> None:
                 data = _write(place.folder, _GOOD)
                 (data / name).unlink()
                 make(data / name)
+
             yield command("Minari stores", f"{name}: {what}", *line, prepare=spoilt, words=("store",))

@@ -105,7 +105,13 @@ def attempt(case: Case, place: Place) -> dict[str, Any]:
     try:
         case.prepare(place)
     except Exception:
-        return {"group": case.group, "name": case.name, "is": "broken case", "out": "", "err": traceback.format_exc()}
+        return {
+            "group": case.group,
+            "name": case.name,
+            "is": "broken case",
+            "out": "",
+            "err": traceback.format_exc(),
+        }
     before = _contents(place.folder)
     raised = ""
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -158,7 +164,11 @@ def _not_finite(out: str, folder: Path, before: set[str]) -> str:
         return "the output"
     for path in folder.rglob("*.json*"):
         if str(path.relative_to(folder)) not in before and path.is_file():
-            for line in path.read_text(errors="replace").split("\n") if path.suffix == ".jsonl" else [path.read_text()]:
+            for line in (
+                path.read_text(errors="replace").split("\n")
+                if path.suffix == ".jsonl"
+                else [path.read_text()]
+            ):
                 if line.strip() and _has_nan(json.loads(line)):
                     return str(path.relative_to(folder))
     return ""

@@ -1,4 +1,4 @@
-"""Words that a person types: options of every command, paths, modules of one's own, plans of benchmarks."""
+"""Words that a person types: options of every command, paths, modules of one's own."""
 
 from __future__ import annotations
 
@@ -44,8 +44,14 @@ def commands() -> Iterator[Case]:
     may = {"trust {m}/mopo {m}/plant.csv --obs level flow cost --action pump", "train {m}/log.npz --algo bc --models {m}/mopo --out x --set algorithm.steps=5", "compare {m}/bc {m}/bc", "export {m}/mopo --part dynamics --to onnx --samples 99999999999", "data convert {m}/log.npz /dev/null --force",
            "study benchmark --plan small --minutes -1", "bench sampling --seconds 0", "study didactic --transitions 3 --seeds 1", "study rollouts --tasks", "select {m}/bc --measured seed-0=1 --out none"}  # fmt: skip
     for line in lines:
-        quick = ("--set", *ESTIMATES) if line.startswith(("estimate {m}", "select {m}")) and "--set" not in line else ()
-        yield command("command lines", line, *line.split(), *quick, expect="either" if line in may else "refused")
+        quick = (
+            ("--set", *ESTIMATES)
+            if line.startswith(("estimate {m}", "select {m}")) and "--set" not in line
+            else ()
+        )
+        yield command(
+            "command lines", line, *line.split(), *quick, expect="either" if line in may else "refused"
+        )
 
 
 def numbers() -> Iterator[Case]:
@@ -56,13 +62,55 @@ def numbers() -> Iterator[Case]:
     }  # fmt: skip
     for option, line in options.items():
         for text in _NUMBERS:
-            fine = (option, text) in {("--seed", "0"), ("--seed", "١"), ("--time-limit", "١"), ("--processes", "١"), ("--samples", "١"), ("--budget", "١"), ("--seed", "9" * 40), ("--processes", "9" * 40), ("--episodes", "١"), ("--min-transitions", "0")}
-            yield command("numbers", f"{option} {text[:9]!r}: {line.split()[0]}", *line.split(), option, text, words=(option, option[2:].replace("-", "_"), option[2:], "Episodes", "seed", "plan", "samples", "transitions"),
-                          expect="either" if fine or text == "١" else "refused")
-    for option, line in (("--seed", "estimate {m}/bc --out d --set " + " ".join(ESTIMATES)), ("--seed", "select {m}/bc --out c"), ("--seed", "data collect --task pendulum --steps 10 --out x.npz"), ("--seed", "train {m}/log.npz --algo bc --out run --set algorithm.steps=5")):
+            fine = (option, text) in {
+                ("--seed", "0"),
+                ("--seed", "١"),
+                ("--time-limit", "١"),
+                ("--processes", "١"),
+                ("--samples", "١"),
+                ("--budget", "١"),
+                ("--seed", "9" * 40),
+                ("--processes", "9" * 40),
+                ("--episodes", "١"),
+                ("--min-transitions", "0"),
+            }
+            yield command(
+                "numbers",
+                f"{option} {text[:9]!r}: {line.split()[0]}",
+                *line.split(),
+                option,
+                text,
+                words=(
+                    option,
+                    option[2:].replace("-", "_"),
+                    option[2:],
+                    "Episodes",
+                    "seed",
+                    "plan",
+                    "samples",
+                    "transitions",
+                ),
+                expect="either" if fine or text == "١" else "refused",
+            )
+    for option, line in (
+        ("--seed", "estimate {m}/bc --out d --set " + " ".join(ESTIMATES)),
+        ("--seed", "select {m}/bc --out c"),
+        ("--seed", "data collect --task pendulum --steps 10 --out x.npz"),
+        ("--seed", "train {m}/log.npz --algo bc --out run --set algorithm.steps=5"),
+    ):
         for text in ("-1", "9" * 12, "9" * 30):
             parts = line.split()
-            yield command("numbers", f"{option} {text[:9]}: {parts[0]}", parts[0], *parts[1:2], *([parts[2]] if parts[0] == "data" else []), option, text, *parts[3 if parts[0] == "data" else 2:], expect="either")
+            yield command(
+                "numbers",
+                f"{option} {text[:9]}: {parts[0]}",
+                parts[0],
+                *parts[1:2],
+                *([parts[2]] if parts[0] == "data" else []),
+                option,
+                text,
+                *parts[3 if parts[0] == "data" else 2 :],
+                expect="either",
+            )
 
 
 def paths() -> Iterator[Case]:
@@ -79,17 +127,31 @@ def paths() -> Iterator[Case]:
         "trust": lambda x: ("trust", "{m}/mopo", x), "estimate --log": lambda x: ("estimate", "{m}/bc", "--log", x, "--set", *ESTIMATES), "plan": lambda x: ("study", "benchmark", "--plan", x, "--page", "--out", "o"), "collect": lambda x: ("data", "collect", "--task", "pendulum", "--steps", "10", "--out", x),
         "collect --policy": lambda x: ("data", "collect", "--task", "pendulum", "--steps", "10", "--out", "y.npz", "--policy", x), "--models": lambda x: ("train", "{m}/log.npz", "--models", x, "--out", "o"), "select --out": lambda x: ("select", "{m}/bc", "--budget", "3", "--out", x),
     }  # fmt: skip
-    writes = {"convert to", "train --out", "compare --csv", "compare --out", "export --out", "collect", "select --out"}
+    writes = {
+        "convert to",
+        "train --out",
+        "compare --csv",
+        "compare --out",
+        "export --out",
+        "collect",
+        "select --out",
+    }
     number = 0
     for name, make in odd.items():
         for what, line in lines.items():
             number += 1
-            if number % 2 and what not in writes or what in ("compare --out", "train --out") and number % 3:
+            if (number % 2 and what not in writes) or (
+                what in ("compare --out", "train --out") and number % 3
+            ):
                 continue
             if what == "resume" and name == "a dot":
                 continue
 
-            def act(place: Place, make: Callable[[Place], str] = make, line: Callable[[str], tuple[str, ...]] = line) -> int:
+            def act(
+                place: Place,
+                make: Callable[[Place], str] = make,
+                line: Callable[[str], tuple[str, ...]] = line,
+            ) -> int:
                 return place.run(*(part.replace("{m}", str(place.material)) for part in line(make(place))))
 
             yield Case("paths", f"{what}: {name}", act, "either", (), lambda place, make=make: make(place))
@@ -127,64 +189,74 @@ def modules() -> Iterator[Case]:
             line = {
                 "task": ("evaluate", "{m}/bc", "--episodes", "1", "--task", f"{module}:thing"),
                 "model": ("train", "{m}/log.npz", "--model", f"{module}:thing", "--out", "run"),
-                "collect": ("data", "collect", "--steps", "20", "--processes", "1", "--out", "x.npz", "--task", f"{module}:thing"),
+                "collect": (
+                    "data",
+                    "collect",
+                    "--steps",
+                    "20",
+                    "--processes",
+                    "1",
+                    "--out",
+                    "x.npz",
+                    "--task",
+                    f"{module}:thing",
+                ),
             }[what]
             if what == "model" and number > 15:
                 continue
             expect = "either" if name == "not UTF-8" else "refused"
-            yield command("modules of one's own", f"{what}: {name}", *line, prepare=prepare, words=(module,), expect=expect)
-    for text in ("os:system", ":x", "x:", "a:b:c", "..x:y", "a.b..c:d", "a b:c", "os.path:join", "builtins:exec", "sys:exit", "/tmp/x.py:thing", "x.py:thing", "mcetm:BC", "json:", "antigravity:x", "__main__:x", "ünï:x", "a" * 5000 + ":x", "-m:x"):
-        yield command("modules of one's own", f"--task {text[:30]}", "evaluate", "{m}/bc", "--episodes", 1, "--task", text)
-        yield command("modules of one's own", f"--model {text[:30]}", "train", "{m}/log.npz", "--model", text, "--out", "run")
-
-
-_PLAN = """title = "T"
-preset = "quick"
-episodes = 1
-[[table]]
-name = "a"
-title = "A"
-logs = ["{m}/log.npz"]
-[[table.systems]]
-algorithm = "bc"
-worlds = [[0]]
-set = ["algorithm.steps=5", "algorithm.width=4", "evaluation.episodes=1"]
-"""
-
-
-def benchmark_plans() -> Iterator[Case]:
-    """Plans of a benchmark."""
-    changes = {
-        "empty": (_PLAN, ""), "no TOML": (_PLAN, "[["), "no title": ('title = "T"\n', ""), "preset unknown": ("quick", "nobody"), "episodes 0": ("episodes = 1", "episodes = 0"), "episodes words": ("episodes = 1", 'episodes = "x"'), "episodes true": ("episodes = 1", "episodes = true"),
-        "odd entry": ("episodes = 1", "odd = 1"), "name with a slash": ('name = "a"', 'name = "../a"'), "name empty": ('name = "a"', 'name = ""'), "no logs": ('["{m}/log.npz"]', "[]"), "a log that is none": ("{m}/log.npz", "nothing.npz"), "a log of numbers": ('["{m}/log.npz"]', "[1]"),
-        "algorithm unknown": ('"bc"', '"nobody"'), "no worlds": ("[[0]]", "[]"), "an empty world": ("[[0]]", "[[]]"), "seeds apart": ("[[0]]", "[[0, 5]]"), "seeds negative": ("[[0]]", "[[-1]]"), "seeds twice": ("[[0]]", "[[0], [0]]"), "seeds huge": ("[[0]]", "[[99999999999999999999]]"),
-        "a setting that is none": ("algorithm.width=4", "algorithm.nothing=4"), "a setting without a value": ("algorithm.width=4", "algorithm.width"), "steps 0": ('worlds = [[0]]', 'worlds = [[0]]\nsteps = 0'), "steps huge": ('worlds = [[0]]', 'worlds = [[0]]\nsteps = 99999999999999'),
-        "share 0": ('title = "A"', 'title = "A"\nshare = 0.0'), "share 2": ('title = "A"', 'title = "A"\nshare = 2.0'), "share tiny": ('title = "A"', 'title = "A"\nshare = 1e-9'), "share NaN": ('title = "A"', 'title = "A"\nshare = nan'), "axis without places": ('title = "A"', 'title = "A"\naxis = "x"'),
-        "model unknown": ('worlds = [[0]]', 'worlds = [[0]]\nmodel = "nobody"'), "model of a module": ('worlds = [[0]]', 'worlds = [[0]]\nmodel = "os:path"'), "label of slashes": ('worlds = [[0]]', 'worlds = [[0]]\nlabel = "../../x"'), "label of escapes": ('worlds = [[0]]', 'worlds = [[0]]\nlabel = "\\u001b[31m"'),
-        "published short": ("[[table]]", '[published]\nsource = "x"\nlogs = ["a"]\nscores = {BC = []}\n[[table]]'), "published NaN": ("[[table]]", '[published]\nsource = "x"\nlogs = ["a"]\nscores = {BC = [nan]}\n[[table]]'), "published without any": ('title = "A"', 'title = "A"\npublished = true'),
-        "a group of itself": ("[[table]]", '[groups]\ng = ["g"]\n[[table]]'), "the same table twice": (_PLAN, _PLAN + _PLAN.partition("episodes = 1\n")[2]), "two systems of one name": (_PLAN, _PLAN + _PLAN[_PLAN.index("[[table.systems]]"):].replace("steps=5", "steps=6")), "tries 0": ("episodes = 1", "episodes = 1\ntries = 0"),
-        "a date": ("episodes = 1", "episodes = 2024-01-01"), "worst_after": ("episodes = 1", "worst_after = -1"), "a task of a module": ("algorithm.width=4", "task=os:system"), "dataset in set": ("algorithm.width=4", "dataset=nothing.npz"), "seeds in set": ("algorithm.width=4", "seeds=3"), "label in set": ("algorithm.width=4", "label=x/y"),
-        "baselines in set": ("algorithm.width=4", 'baselines=[{\\"label\\":\\"x\\"}]'), "inf places": ('worlds = [[0]]', 'worlds = [[0]]\nlabel="b"\nat = inf'),
-    }  # fmt: skip
-    may = {"published without any", "share tiny", "a group of itself"}
-    for name, (old, new) in changes.items():
-        def prepare(place: Place, old: str = old, new: str = new) -> None:
-            place.write("plan.toml", _PLAN.replace(old, new, 1).replace("{m}", str(place.material)))
-        yield command("benchmark plans", name, "study", "benchmark", "--plan", "plan.toml", "--out", "out", prepare=prepare, words=("plan.toml", "plan", "setting", "nothing.npz", "nobody", "table"), expect="either" if name in may else "refused")
-    for name, damage in {"cells": "cells", "failures": "failures", "page": "index.html"}.items():
-        def spoilt(place: Place, damage: str = damage) -> None:
-            place.write("plan.toml", _PLAN.replace("{m}", str(place.material)))
-            place.write(f"out/{damage}", "x")
-        yield command("benchmark plans", f"a file for {name}", "study", "benchmark", "--plan", "plan.toml", "--out", "out", prepare=spoilt, expect="either")
-    for content in ("", "{}", "[]", '{"a":', "\xff", '{"format": 1}', "null"):
-        def cell(place: Place, content: str = content) -> None:
-            place.write("plan.toml", _PLAN.replace("{m}", str(place.material)))
-            place.write("out/cells/log/bc-0.json", content)
-            place.write("out/cells/log.json", content)
-        yield command("benchmark plans", f"a cell of {content!r}", "study", "benchmark", "--plan", "plan.toml", "--page", "--out", "out", prepare=cell, expect="either")
+            yield command(
+                "modules of one's own",
+                f"{what}: {name}",
+                *line,
+                prepare=prepare,
+                words=(module,),
+                expect=expect,
+            )
+    for text in (
+        "os:system",
+        ":x",
+        "x:",
+        "a:b:c",
+        "..x:y",
+        "a.b..c:d",
+        "a b:c",
+        "os.path:join",
+        "builtins:exec",
+        "sys:exit",
+        "/tmp/x.py:thing",
+        "x.py:thing",
+        "mcetm:BC",
+        "json:",
+        "antigravity:x",
+        "__main__:x",
+        "ünï:x",
+        "a" * 5000 + ":x",
+        "-m:x",
+    ):
+        yield command(
+            "modules of one's own",
+            f"--task {text[:30]}",
+            "evaluate",
+            "{m}/bc",
+            "--episodes",
+            1,
+            "--task",
+            text,
+        )
+        yield command(
+            "modules of one's own",
+            f"--model {text[:30]}",
+            "train",
+            "{m}/log.npz",
+            "--model",
+            text,
+            "--out",
+            "run",
+        )
 
 
 def cases() -> Iterator[Case]:
     """All of them."""
-    for make in (commands, numbers, paths, modules, benchmark_plans):
+    for make in (commands, numbers, paths, modules):
         yield from make()
