@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -9,17 +10,18 @@ from typing import Any
 
 import numpy as np
 
-import mcetm
 from hostile_trial.material import ESTIMATES
 from hostile_trial.trial import Case, Place
 from mcetm.cli.estimate import settings_of
 
+mcetm: Any = importlib.import_module("mcetm")
+"""Without types, as every call here is wrong."""
 NAN, INF = float("nan"), float("inf")
-SMALL = {"width": 8, "depth": 1, "steps": 20, "batch_size": 8}
+SMALL: dict[str, Any] = {"width": 8, "depth": 1, "steps": 20, "batch_size": 8}
 
 
 @cache
-def _log(material: str) -> mcetm.Transitions:
+def _log(material: str) -> Any:
     return mcetm.load_dataset(f"{material}/log.npz")
 
 

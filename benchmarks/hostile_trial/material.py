@@ -82,12 +82,12 @@ def make_material(folder: Path) -> None:
     ]
     write_csv(folder / "usual.csv", usual)
     pause = Saving.pause
-    Saving.pause = lambda self, cost: 0.0  # type: ignore[method-assign]
+    Saving.pause = lambda self, cost: 0.0
     try:
         _train(folder, "bc", "bc", *BC)
         _train(folder, "mopo", "mopo", *MOPO)
     finally:
-        Saving.pause = pause  # type: ignore[method-assign]
+        Saving.pause = pause
     assert main(["estimate", str(folder / "bc"), "--out", str(folder / "drawn"), "--set", *ESTIMATES]) == 0
     assert main(["select", str(folder / "bc"), "--budget", "5", "--out", str(folder / "select")]) == 0
 

@@ -236,7 +236,7 @@ def shapes() -> Iterator[Case]:
         shutil.rmtree(copy / "policy")
         shutil.copytree(place.material / "mopo" / "policy", copy / "policy")
 
-    def renamed(to: str) -> Callable[[Place], None]:
+    def renamed(to: str) -> Callable[[Place], object]:
         return lambda place: (place.copy("bc", "run") / "policy" / "seed-0").rename(
             place.folder / "run" / "policy" / to
         )

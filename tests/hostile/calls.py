@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from collections.abc import Callable
@@ -12,11 +13,12 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-import mcetm
-from mcetm.dynamics import TransitionModel
-from mcetm.export import export_model
+from mcetm.dynamics import Samples, TransitionModel
 from tests.pipeline.runs import write_policy
 
+mcetm: Any = importlib.import_module("mcetm")
+export_model: Any = importlib.import_module("mcetm.export").export_model
+"""Without types, as every call here is wrong."""
 NAN, INF = float("nan"), float("inf")
 
 
@@ -31,16 +33,17 @@ class Still(TransitionModel):
     def widths(self) -> tuple[int, int]:
         return 3, 1
 
-    def draw(self, obs: Any, action: Any, count: int, *, key: Any) -> mcetm.Samples:
-        return mcetm.Samples(jnp.broadcast_to(obs, (2, count, 3)))
+    def draw(self, obs: Any, action: Any, count: int, *, key: Any) -> Samples:
+        return Samples(jnp.broadcast_to(obs, (2, count, 3)))
 
 
 @cache
-def log(obs: int = 3) -> mcetm.Transitions:
+def log(obs: int = 3) -> Any:
     arrays = {"obs": np.zeros((30, obs)), "action": np.zeros((30, 1)), "reward": np.zeros(30)}
     return mcetm.Transitions.from_arrays(**arrays)
 
 
+STILL: Any = Still()
 BC = mcetm.BC(width=4, depth=1, steps=2, batch_size=4)
 CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "fit: no settings": (lambda: mcetm.fit(None, log()), "fit takes settings"),
@@ -53,7 +56,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: mcetm.fit(mcetm.GaussianEnsemble(), log(), holdout=log(2)),
         "'holdout' is of 2 observations and 1 actions, and the log has 3 and 1",
     ),
-    "fit: a model for a world": (lambda: mcetm.fit(mcetm.MOPO(), log(), world=Still()), "'world' should be"),
+    "fit: a model for a world": (lambda: mcetm.fit(mcetm.MOPO(), log(), world=STILL), "'world' should be"),
     "fit: seed": (lambda: mcetm.fit(BC, log(), seed=-1), "'seed' should be a whole number from 0"),
     "fit: seed of words": (lambda: mcetm.fit(BC, log(), seed="x"), "'seed' should be .*, not 'x'"),
     "fit: half a seed": (lambda: mcetm.fit(BC, log(), seeds=1.5), "'seeds' should be .*, not 1.5"),
@@ -69,11 +72,11 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
         "'model' should be a trained transition model",
     ),
     "world: other columns": (
-        lambda: mcetm.World.of(Still(), log(2), holdout=log(2)),
+        lambda: mcetm.World.of(STILL, log(2), holdout=log(2)),
         "of states of 3 and actions of 1 numbers, and arrays has 2 and 1",
     ),
     "world: task": (
-        lambda: mcetm.World.of(Still(), log(), holdout=log(), task="x"),
+        lambda: mcetm.World.of(STILL, log(), holdout=log(), task="x"),
         "'task' should be a Task",
     ),
     "evaluate: nobody": (lambda: mcetm.evaluate(None, "pendulum"), "'?policies=? should be policies"),
@@ -92,20 +95,20 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "save: nowhere": (lambda: log().save(None), "'path' should be a path"),
     "save: NUL": (lambda: log().save("a\0.npz"), "Cannot write 'a"),
     "samples: none": (
-        lambda: Still().samples(np.zeros(3), np.zeros(1), 0),
+        lambda: STILL.samples(np.zeros(3), np.zeros(1), 0),
         "'count' should be a whole number",
     ),
     "samples: no key": (
-        lambda: Still().samples(np.zeros(3), np.zeros(1), 1, key=0),
+        lambda: STILL.samples(np.zeros(3), np.zeros(1), 1, key=0),
         "key= should be a key of JAX",
     ),
-    "samples: ragged": (lambda: Still().samples([[1, 2], [3]], [[1]], 1), "States and actions are arrays"),
-    "samples: words": (lambda: Still().samples("x", "y", 1), "States and actions are arrays of numbers"),
+    "samples: ragged": (lambda: STILL.samples([[1, 2], [3]], [[1]], 1), "States and actions are arrays"),
+    "samples: words": (lambda: STILL.samples("x", "y", 1), "States and actions are arrays of numbers"),
     "samples: complex": (
-        lambda: Still().samples(np.zeros(3, complex), np.zeros(1), 1),
+        lambda: STILL.samples(np.zeros(3, complex), np.zeros(1), 1),
         "States and actions are arrays of numbers",
     ),
-    "export: samples": (lambda: export_model(Still(), "x.stablehlo", samples=10**9), "'samples' should be"),
+    "export: samples": (lambda: export_model(STILL, "x.stablehlo", samples=10**9), "'samples' should be"),
     "export: no model": (lambda: export_model(None, "x.stablehlo"), "'model' should be a trained"),
     "bounds: NaN": (
         lambda: mcetm.Transitions.from_arrays(

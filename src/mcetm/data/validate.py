@@ -245,7 +245,7 @@ def _is_bound(value: Any) -> bool:
     """A number that single precision holds, or an infinite one."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         return False
-    return abs(value) <= _LARGEST or abs(value) == float("inf")
+    return bool(abs(value) <= _LARGEST or abs(value) == float("inf"))
 
 
 def _bound_faults(action: np.ndarray, metadata: Metadata) -> list[Fault]:
