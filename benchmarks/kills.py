@@ -1,11 +1,12 @@
 """SIGKILL at every file operation of a run, and at random moments: is anything lost, is anything left behind?
 
-    python benchmarks/kills.py --kills 200 [--algo bc|iql|mopo] [--seed 0]
+    python benchmarks/kills.py --kills 200 [--algo bc|iql|mopo] [--seed 0] [--simulators 1]
 
 A run is trained once undisturbed. Then, again and again, the same run is killed and goes on: half of the
 kills come right before one of its file operations (each in its turn or, with fewer kills than operations,
 evenly over the run), the other half after a random time, several in one run. At the end policies, results,
-metrics and names of files must be those of the undisturbed run.
+metrics and names of files must be those of the undisturbed run. With several simulators each evaluation
+shares its episodes among as many processes, which must not outlive the run.
 
 A server that has imported everything, and computed nothing yet, forks a process for each attempt.
 """
@@ -30,6 +31,7 @@ from typing import Any
 
 import mcetm
 from mcetm.cli import main as command
+from mcetm.envs import pool
 from mcetm.training import Saving
 from record import record
 
@@ -46,18 +48,24 @@ _SMALL = {
 }
 
 
+_PATIENCE = 60.0
+"""Seconds in which a simulator must have noticed that nobody listens."""
+
+
 class Job:
     """A run that can be started again and again in some folder."""
 
-    def __init__(self, place: Path, algo: str) -> None:
+    def __init__(self, place: Path, algo: str, simulators: int) -> None:
         self.log, self._algo = place / "log.npz", algo
+        self._episodes = 1 if simulators == 1 else 5 * simulators  # five run side by side in a process
+        pool.available_cores = lambda: 2 * simulators  # half of the cores simulate
 
     def arguments(self, folder: Path) -> list[str]:
         """What a person types: the first time, and after a kill."""
         if (folder / "config.json").exists():
             return ["train", "--resume", str(folder)]
         options = f"train --dataset {self.log} --algo {self._algo} --seeds 2 --out {folder} --set"
-        return [*options.split(), "evaluation.episodes=1", *_SMALL[self._algo]]
+        return [*options.split(), f"evaluation.episodes={self._episodes}", *_SMALL[self._algo]]
 
 
 def attempt(job: Job, folder: Path, kill: Callable[[], Any] | None = None, delay: float | None = None) -> int:
@@ -114,6 +122,24 @@ def _writes(arguments: tuple[Any, ...]) -> bool:
     return bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
 
 
+def left_running(place: Path) -> int:
+    """Simulator processes of a killed run that have not noticed after a while."""
+    mark = f"MCETM_COMPILATION_CACHE={place}".encode()
+    until, found = time.monotonic() + _PATIENCE, 1
+    while found and time.monotonic() < until:
+        time.sleep(0.1)
+        found = sum(_is_simulator(process, mark) for process in Path("/proc").glob("[0-9]*"))
+    return found
+
+
+def _is_simulator(process: Path, mark: bytes) -> bool:
+    try:
+        simulates = b"mcetm.envs.worker" in (process / "cmdline").read_bytes()
+        return simulates and mark in (process / "environ").read_bytes()
+    except OSError:  # it has ended meanwhile
+        return False
+
+
 def contents(folder: Path) -> dict[str, Any]:
     """What must not depend on kills: names of files, policies, results, the steps that were logged."""
     found: dict[str, Any] = {"files": sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))}
@@ -135,6 +161,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--algo", choices=list(_SMALL), default="bc")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--simulators", type=int, default=1)
     options, _ = parser.parse_known_args()  # `record` knows one more
     chance = random.Random(options.seed)
     for name in ("presets", "train"):  # what every attempt would import for itself
@@ -142,7 +169,7 @@ def main() -> None:
     place = Path(tempfile.mkdtemp(prefix="kills-"))
     os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "true"
     os.environ["MCETM_COMPILATION_CACHE"] = str(place / "compiled")
-    job = Job(place, options.algo)
+    job = Job(place, options.algo, options.simulators)
     mcetm.collect("pendulum", 400, "uniform", processes=1).save(job.log)
     whole, counted = place / "whole", place / "operations"
     attempt(job, place / "first")  # later ones need not compile
@@ -152,6 +179,7 @@ def main() -> None:
     seconds, operations = time.monotonic() - began, len(counted.read_text().splitlines())
     expected = contents(whole)
     kills = {"before an operation": 0, "at random": 0}
+    orphans = 0
     lost: list[str] = []
     left: list[str] = []
 
@@ -175,6 +203,7 @@ def main() -> None:
         folder = place / "run"
         if attempt(job, folder, before_operation(folder, number)) == -signal.SIGKILL:
             kills["before an operation"] += 1
+            orphans += left_running(place)
         finish(folder, f"before operation {number}")
         print(f"\r{sum(kills.values())} kills, {len(lost)} lost, {len(left)} left behind", end="", flush=True)
     while sum(kills.values()) < options.kills:
@@ -182,6 +211,7 @@ def main() -> None:
         for _ in range(chance.randint(1, 4)):
             if attempt(job, folder, delay=chance.uniform(0.0, 0.8 * seconds)) == -signal.SIGKILL:
                 kills["at random"] += 1
+                orphans += left_running(place)
         finish(folder, "at random moments")
         print(f"\r{sum(kills.values())} kills, {len(lost)} lost, {len(left)} left behind", end="", flush=True)
     print()
@@ -197,12 +227,14 @@ def main() -> None:
             "kills_at_random": kills["at random"],
             "runs_lost": len(lost),
             "files_left_behind": len(left),
+            "simulators": options.simulators,
+            "simulators_left_running": orphans,
         },
-        case=options.algo,
+        case=options.algo if options.simulators == 1 else f"{options.algo}-simulators",
     )
     with contextlib.suppress(OSError):
         shutil.rmtree(place)
-    sys.exit(1 if lost or left else 0)
+    sys.exit(1 if lost or left or orphans else 0)
 
 
 if __name__ == "__main__":

@@ -74,7 +74,11 @@ def check_input(path: Path) -> None:
 
 def check_output(path: Path) -> Path:
     """Where a write to `path` goes, links followed; a folder, device or pipe is refused, never replaced."""
-    target = Path(os.path.realpath(path))
+    try:
+        target = Path(os.path.realpath(path))
+    except (OSError, ValueError) as error:  # the latter for a NUL in the name
+        why = getattr(error, "strerror", None) or error
+        raise UserError(f"Cannot write {str(path)!r}: {why}.") from None
     kind = path_kind(target)
     if kind in _NOT_A_FILE:
         raise UserError(f"Cannot write {path}: it is {_NOT_A_FILE[kind]}.")

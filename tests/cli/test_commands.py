@@ -158,7 +158,7 @@ def test_an_existing_file_is_kept_unless_told(tmp_path: Path, capsys: pytest.Cap
         (("--task", "hopper-medium", "--policy", "x.npz"), "is a named dataset with policies of its own"),
         (("--task", "hopper-medium", "--policy", "uniform"), "is a named dataset with policies of its own"),
         (("--task", "hopper-medium"), "cannot be collected without hopper_d4rl_medium_v2.npz"),
-        (("--task", "hopper", "--steps", "10", "--seed", "-1"), "The seed must not be negative"),
+        (("--task", "hopper", "--steps", "10", "--seed", "-1"), "'seed' should be a whole number from 0"),
     ],
 )
 def test_mistakes_in_collecting_are_one_sentence(

@@ -151,9 +151,9 @@ def test_collection_leaves_nothing_in_the_current_folder_and_imports_nothing_fro
 def test_nothing_to_collect_is_a_mistake() -> None:
     with pytest.raises(UserError, match="there are no shares"):
         collect_shares(HOPPER, [])
-    with pytest.raises(UserError, match="At least one step"):
+    with pytest.raises(UserError, match="'steps' should be a whole number from 1"):
         collect_shares(HOPPER, [Share((UNIFORM,), 0)])
-    with pytest.raises(UserError, match="At least one process"):
+    with pytest.raises(UserError, match="'processes' should be a whole number from 1"):
         collect_shares(HOPPER, [Share((UNIFORM,), 5)], processes=0)
 
 

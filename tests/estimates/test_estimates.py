@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -200,6 +201,12 @@ def test_a_plan_takes_measured_returns_one_by_one(found: Estimates, tmp_path: Pa
         begin_plan(path, candidates(found)[:2], None)
     with pytest.raises(UserError, match="begin one with --budget"):
         begin_plan(tmp_path / "none.json", candidates(found), None)
+    good = path.read_text()
+    for name, number in (("spread", "1e-320"), ("noise", "1e300"), ("value", "-1e308")):
+        path.write_text(re.sub(rf'"{name}": [^,}}\s]+', f'"{name}": {number}', good, count=1))
+        with pytest.raises(UserError, match=r"plan\.json cannot be used"):
+            begin_plan(path, candidates(found), None)
+    path.write_text(good)
     said = io.StringIO()
     show_plan(again, Console(file=said, width=120))
     show_plan(done, Console(file=said, width=120))

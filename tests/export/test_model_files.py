@@ -122,6 +122,6 @@ def test_what_cannot_be_exported_is_one_sentence(tmp_path: Path) -> None:
         export_model(ensemble(), tmp_path / "m.h")
     with pytest.raises(UserError, match="does not say the widths"):
         export_model(TOY, tmp_path / "m.stablehlo")
-    with pytest.raises(UserError, match="At least one sample"):
+    with pytest.raises(UserError, match="'samples' should be a whole number from 1"):
         export_model(ensemble(), tmp_path / "m.stablehlo", samples=0)
     assert not list(tmp_path.iterdir())

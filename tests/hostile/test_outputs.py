@@ -53,7 +53,7 @@ def below_a_file(folder: Path) -> Path:
 
 COMMANDS = {
     "data collect --task pendulum --steps 1000000000000000 --out OUT.npz": "not enough memory to collect",
-    "data collect --task pendulum --steps 10 --processes 0 --out OUT.npz": "At least one process is needed",
+    "data collect --task pendulum --steps 10 --processes 0 --out OUT.npz": "'processes' should be a whole",
     "data collect --task pendulum --steps 10 --policy OUT.csv --out OUT.npz": "There is no policy file",
     "compare RUN --csv OUT --markdown OUT": "Two tables cannot go into one file",
     "compare RUN --csv OUT --latex ./OUT": "Two tables cannot go into one file",

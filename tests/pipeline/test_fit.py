@@ -109,8 +109,8 @@ def test_requests_that_make_no_sense_are_one_sentence(monkeypatch: pytest.Monkey
     monkeypatch.setattr(agent_stage, "fit_bc", begin)
     asked: Any = mcetm.fit
     for options, words in (
-        ({"seeds": 0}, "At least one agent is trained, not 0 (seeds=)."),
-        ({"seeds": -2}, "At least one agent is trained, not -2 (seeds=)."),
+        ({"seeds": 0}, "'seeds' should be a whole number from 1 to 10,000, not 0."),
+        ({"seeds": -2}, "'seeds' should be a whole number from 1 to 10,000, not -2."),
     ):
         with pytest.raises(UserError) as refused:
             asked(BC, LOG, **options)

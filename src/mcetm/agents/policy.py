@@ -17,6 +17,7 @@ from pydantic import ConfigDict, Field, model_validator
 from safetensors.numpy import load, save
 
 from mcetm.agents.trust import Trust
+from mcetm.arguments import path_of, whole
 from mcetm.console import say
 from mcetm.data.names import are_names
 from mcetm.documents import Checksum, Count, FileError, Finite, Record, Text, checked, parse, read_bytes
@@ -207,7 +208,7 @@ class Policy:
         Of the world only the score of pairs is written, so that `trust` works without it. Where trust is the
         disagreement of a model's members, it is known only while the world is at hand.
         """
-        folder, network = Path(folder), self.network.plain
+        folder, network = path_of("folder", folder), self.network.plain
         arrays: dict[str, np.ndarray] = {}
         for name, (weight, bias) in _named(network).items():
             arrays[f"{name}/weight"], arrays[f"{name}/bias"] = np.ascontiguousarray(weight.T), bias
@@ -271,7 +272,9 @@ def load_policy(path: str | Path, *, seed: int | None = None) -> Policy:
 
     **Returns:** the policy, without the world it was trained in; `mcetm.load_run` has that too.
     """
-    folder = Path(path)
+    folder = path_of("path", path)
+    if seed is not None:
+        whole("seed", seed)
     seeds = {int(place.name.removeprefix("seed-")): place for place in seed_folders(folder)}
     if seed is not None and seeds:
         if seed not in seeds:
@@ -362,8 +365,11 @@ def _checksum(about: Mapping[str, Any], weights: bytes) -> str:
 
 def _rows(obs: Any, width: int) -> np.ndarray:
     try:
+        found = np.asarray(obs)
+        if found.dtype.kind not in "biuf":  # the imaginary part of a complex number would be lost
+            raise TypeError
         with np.errstate(over="ignore"):  # what is too large is infinite, and refused as that
-            return np.asarray(obs, np.float32)
+            return found.astype(np.float32, copy=False)
     except (TypeError, ValueError):
         raise UserError(
             f"The policy takes {width} numbers for each observation, and this {type(obs).__name__} has not."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn, Protocol, runtime_checkable
@@ -13,6 +14,7 @@ from mcetm.cli.compare import Compare
 from mcetm.cli.data import Data
 from mcetm.cli.estimate import Estimate, Select
 from mcetm.cli.export import Export
+from mcetm.cli.parsing import in_one_sentence
 from mcetm.cli.settings import ListSettings
 from mcetm.cli.signals import INTERRUPTED, interruptible
 from mcetm.cli.train import Evaluate, Train
@@ -27,6 +29,9 @@ _DESCRIPTION = """Offline reinforcement learning that says where it can be trust
 Begin with: mcetm train
 
 Which version this is: mcetm --version"""
+
+
+_LONG = re.compile(r"\S{241,}")
 
 
 @runtime_checkable
@@ -77,7 +82,7 @@ def _main(arguments: list[str]) -> int:
         sys.stdout.flush()
         return code
     except UserError as error:
-        say(f"mcetm: {error}", file=sys.stderr)
+        _refuse(str(error))
         return 2
     except KeyboardInterrupt:
         print("mcetm: interrupted; nothing half-written was left behind.", file=sys.stderr)
@@ -92,13 +97,18 @@ def _main(arguments: list[str]) -> int:
         full = error.errno in NO_SPACE
         place = f"{' for' if full else ''} {error.filename}" if error.filename else ""
         what = "There is no room" if full else "Cannot use"
-        say(f"mcetm: {what}{place}: {error.strerror}.", file=sys.stderr)
+        _refuse(f"{what}{place}: {error.strerror}.")
         return 2
     except (MemoryError, RuntimeError) as error:
         if not is_shortage(error):
             raise
-        say("mcetm: There is not enough memory for this.", file=sys.stderr)
+        _refuse("There is not enough memory for this.")
         return 2
+
+
+def _refuse(words: str) -> None:
+    """Say why not; names that are longer than a line are shown by their ends."""
+    say(f"mcetm: {_LONG.sub(lambda found: f'{found[0][:80]}…{found[0][-40:]}', words)}", file=sys.stderr)
 
 
 def _drop_output() -> None:
@@ -118,13 +128,11 @@ def _run(arguments: list[str]) -> int:
     import tyro
 
     known = _COMMANDS if arguments[:1] and arguments[0] in _COMMANDS else commands()
-    command: Command = tyro.extras.subcommand_cli_from_dict(
-        known,
-        prog="mcetm",
-        description=_DESCRIPTION,
-        args=arguments or ["--help"],
-        config=options(),
-    )
+    arguments = arguments or ["--help"]
+    with in_one_sentence(arguments):
+        command: Command = tyro.extras.subcommand_cli_from_dict(
+            known, prog="mcetm", description=_DESCRIPTION, args=arguments, config=options()
+        )
     return command.run()
 
 

@@ -55,12 +55,11 @@ class Compare:
         if len(set(places)) < len(places):
             raise UserError(f"Two tables cannot go into one file, {places[-1]}.")
         comparison = compare_runs(self.runs)
-        written = [self.out / "compare.png"]
-        draw_comparison(written[0], comparison)
         for path, form in tables:
             if path is not None:
                 write_text(path, form(comparison))
-                written.append(path)
+        draw_comparison(self.out / "compare.png", comparison)
+        written = [self.out / "compare.png", *(path for path, _ in tables if path is not None)]
         if self.json:
             import json
 

@@ -36,19 +36,27 @@ class TrustOf:
         from mcetm.agents.policy import load_policy, seed_folders
         from mcetm.console import output
         from mcetm.envs import described_columns, load_dataset
+        from mcetm.errors import UserError
         from mcetm.files import path_kind
         from mcetm.formats import kind_of
         from mcetm.pipeline.config import read_config
         from mcetm.report.inside import show_inside
 
         places = seed_folders(self.folder) or [self.folder]
+        policies = {place.name: load_policy(place) for place in places}
+        for place in places:
+            if policies[place.name].pairs is None:
+                raise UserError(
+                    f"{place} has no score of pairs in its files, so nothing is known of where to trust it; "
+                    "policies of algorithms that learn in a world have one."
+                )
         config = self.folder / "config.json"
         columns = self.columns.settings(self.log) or described_columns(self.log)
         table = path_kind(Path(self.log)) == "file" and kind_of(Path(self.log)) in ("csv", "parquet")
         if columns is None and table and config.exists():
             columns = read_config(config).columns  # another table of the same maker
         log = load_dataset(self.log, columns=columns)
-        found = {place.name: inside_of(load_policy(place), log) for place in places}
+        found = {name: inside_of(policy, log) for name, policy in policies.items()}
         if self.json:
             print(json.dumps({name: one.to_dict() for name, one in found.items()}, indent=1))
         else:

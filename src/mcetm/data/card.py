@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mcetm.arguments import require
 from mcetm.data.infer import continues
 from mcetm.data.intrinsic import IntrinsicDimension, intrinsic_dimension
 from mcetm.data.transitions import Metadata, Transitions
@@ -151,6 +152,7 @@ class Card:
 
 def make_card(transitions: Transitions) -> Card:
     """Look at a log from all sides; one pass per question, no loop over rows."""
+    require("transitions", transitions, "a log (Transitions)", Transitions)
     metadata = transitions.metadata
     task = get_task(metadata.task) if metadata.task else None
     has_reward = "reward" not in metadata.absent

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, Unpack
 
 import numpy as np
 
+from mcetm.arguments import require
 from mcetm.data.transitions import Metadata, Transitions
 from mcetm.data.validate import DataError, Fault, ReadOptions, build
+
+_KNOWN = ("obs", "action", "reward", "next_obs", "terminated", "truncated", "infos")
 
 
 def from_episodes(
@@ -24,6 +28,7 @@ def from_episodes(
     `terminated` as one truth value or T of them. An episode that does not terminate was
     truncated, whether it says so or not.
     """
+    require("episodes", episodes, "a list of episodes, each a dictionary", Iterable)
     metadata = metadata or Metadata(source="the episodes")
     gathered: dict[str, list[np.ndarray]] = {}
     faults: list[Fault] = []
@@ -52,9 +57,16 @@ def from_episodes(
 
 def _steps_of(episode: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """One episode's fields with T rows each."""
+    if not isinstance(episode, Mapping):
+        raise ValueError(f"is a {type(episode).__name__}, not a dictionary with 'obs' and so on")
     if "obs" not in episode:
         raise ValueError("has no 'obs'")
+    for name in set(map(str, episode)) - {*_KNOWN}:
+        if near := difflib.get_close_matches(name, _KNOWN, n=1, cutoff=0.8):
+            raise ValueError(f"has {name!r:.60}, and no such field is known; did you mean '{near[0]}'?")
     obs = np.asarray(episode["obs"])
+    if obs.ndim == 0:
+        raise ValueError("'obs' is a single number")
     # As many observations as actions: nobody noted where the last of them led.
     cut = "next_obs" not in episode and "action" in episode and np.shape(episode["action"])[:1] == (len(obs),)
     length = len(obs) if cut or "next_obs" in episode else len(obs) - 1

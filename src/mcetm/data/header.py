@@ -84,9 +84,12 @@ def decode(text: Any, source: str) -> Stored:
         message = f"is of format {found}, but this version of mcetm reads format {_FORMAT}"
         raise DataError(source, [Fault("header", message)])
     header = {**_LATER, **header}
-    damaged = [name for name, good in _GOOD.items() if name not in header or not good(header[name])]
-    if damaged:
-        faults = [Fault("header", f"the stored metadata is damaged: '{name}'") for name in damaged]
+    faults = [
+        Fault("header", f"the stored metadata is damaged: '{name}' {_why(header, name, wanted)}")
+        for name, (good, wanted) in _GOOD.items()
+        if name not in header or not good(header[name])
+    ]
+    if faults:
         raise DataError(source, faults)
     low, high = (
         None if header[key] is None else tuple(map(float, header[key]))
@@ -127,6 +130,11 @@ def why_not(task: str) -> str:
     return ""
 
 
+def _why(header: dict[str, Any], name: str, wanted: str) -> str:
+    """What is wrong with a field of the header."""
+    return f"should be {wanted}, not {one_line(repr(header[name]))}" if name in header else "is missing"
+
+
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
 
@@ -148,17 +156,24 @@ def _are_words(value: Any) -> bool:
 _LATER = {"obs_names": None, "action_names": None, "reward_name": None}
 """Fields that earlier files do not have, and what they mean then."""
 
-_GOOD: dict[str, Callable[[Any], bool]] = {
-    "checksum": lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None,
-    "task": lambda value: value is None or isinstance(value, str),
-    "action_low": _are_bounds,
-    "action_high": _are_bounds,
-    "obs_names": are_names,
-    "action_names": are_names,
-    "reward_name": lambda value: value is None or is_name(value),
-    "absent": lambda value: _are_words(value) and set(value) <= _CAN_BE_ABSENT,
-    "dropped": _is_count,
-    "notes": _are_words,
-    "provenance": lambda value: isinstance(value, dict),
+_NAMES = "a list of names, each once, or null"
+_GOOD: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "checksum": (
+        lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None,
+        "64 digits of a SHA-256",
+    ),
+    "task": (lambda value: value is None or isinstance(value, str), "a name or null"),
+    "action_low": (_are_bounds, "a list of numbers or null"),
+    "action_high": (_are_bounds, "a list of numbers or null"),
+    "obs_names": (are_names, _NAMES),
+    "action_names": (are_names, _NAMES),
+    "reward_name": (lambda value: value is None or is_name(value), "a name or null"),
+    "absent": (
+        lambda value: _are_words(value) and set(value) <= _CAN_BE_ABSENT,
+        f"a list of {', '.join(sorted(_CAN_BE_ABSENT))}",
+    ),
+    "dropped": (_is_count, "a number of rows"),
+    "notes": (_are_words, "a list of sentences"),
+    "provenance": (lambda value: isinstance(value, dict), "an object"),
 }
-"""Whether a field of the header is what `encode` writes."""
+"""Whether a field of the header is what `encode` writes, and that in words."""

@@ -67,7 +67,10 @@ def read_minari(name: str, **options: Unpack[ReadOptions]) -> Transitions:
         )
     description = _read_description(folder / "data" / "metadata.json")
     read = _hdf5_episodes if description.format == "hdf5" else _arrow_episodes
-    episodes = list(read(folder / "data", description))
+    try:
+        episodes = list(read(folder / "data", description))
+    except DataError as error:
+        raise DataError(str(folder), list(error.faults)) from None
     task, notes = (None, ()) if options.get("task") else _task_of(description)
     described = (("observations", description.obs), ("actions", description.action))
     metadata = Metadata(
@@ -151,31 +154,36 @@ def _read_space(path: Path, content: dict[str, Any], what: str) -> tuple[_Box, .
             "the dataset names; write it again with Minari 0.5 or later."
         )
     try:
-        return tuple(_boxes(json.loads(text), (), f"{what}s"))
+        boxes = tuple(_boxes(json.loads(text), (), f"{what}s", str(path)))
+        if not boxes:
+            raise ValueError("it has no numbers")
+        return boxes
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         raise UserError(f"{path} is damaged: its '{what}_space' cannot be read.") from None
 
 
-def _boxes(space: dict[str, Any], path: tuple[str | int, ...], what: str) -> Iterator[_Box]:
+def _boxes(space: dict[str, Any], path: tuple[str | int, ...], what: str, place: str) -> Iterator[_Box]:
     """The arrays of a space as Minari writes it; dictionaries in the order of Gymnasium's."""
     if space["type"] == "Dict":
         for key in sorted(space["subspaces"]):
-            yield from _boxes(space["subspaces"][key], (*path, key), what)
+            yield from _boxes(space["subspaces"][key], (*path, key), what, place)
     elif space["type"] == "Tuple":
-        for place, part in enumerate(space["subspaces"]):
-            yield from _boxes(part, (*path, place), what)
+        for i, part in enumerate(space["subspaces"]):
+            yield from _boxes(part, (*path, i), what, place)
     elif space["type"] == "Box":
         shape = tuple(int(size) for size in space["shape"])
         low, high = np.array(space["low"], np.float64), np.array(space["high"], np.float64)
+        if (low > high).any():
+            raise ValueError("bounds are crossed")
         if low.shape != shape or high.shape != shape or np.isnan(low).any() or np.isnan(high).any():
             raise ValueError("bounds do not fit the shape")
         if is_image(shape, str(space["dtype"])):
-            raise DataError("the dataset", [Fault(what, "images are not supported, only vectors of numbers")])
+            raise DataError(place, [Fault(what, "images are not supported, only vectors of numbers")])
         yield _Box(path, shape, low.ravel(), high.ravel())
     else:
         kind = one_line(str(space["type"]))
         message = f"a {kind} space is not supported, only continuous ones (Box), alone or in a Dict or Tuple"
-        raise DataError("the dataset", [Fault(what, message)])
+        raise DataError(place, [Fault(what, message)])
 
 
 def _hdf5_episodes(folder: Path, description: _Description) -> Iterator[dict[str, Any]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from jaxtyping import Bool, Float32, Int
 
+from mcetm.arguments import path_of, require, whole
 from mcetm.errors import UserError
 
 if TYPE_CHECKING:
@@ -263,8 +264,10 @@ class Transitions:
         Rows of one episode resemble each other, so a split between rows would flatter every
         model. A log that is one long episode is divided in time: its end is held out.
         """
+        require("holdout", holdout, "a share between 0 and 1", float, int, np.floating)
         if not 0.0 < holdout < 1.0:
             raise UserError(f"The hold-out share must lie between 0 and 1, not {holdout}.")
+        whole("seed", seed)
         if len(self) < 2:
             raise UserError(f"{self.metadata.source} has too few rows to hold some out.")
         if self.num_episodes == 1:
@@ -294,7 +297,7 @@ class Transitions:
         """Write to `.npz`, or to HDF5 in D4RL's layout (`.hdf5`, `.h5`), whole or not at all."""
         from mcetm.data.files import write_file
 
-        write_file(self, Path(path))
+        write_file(self, path_of("path", path))
 
     @staticmethod
     def load(path: str | Path) -> Transitions:

@@ -22,6 +22,7 @@ MIN_TRANSITIONS = 10
 _NO_LABEL = ""
 _FLAGS = ("terminated", "truncated")
 _SCALARS = ("reward", *_FLAGS)
+_LARGEST = float(np.finfo(np.float32).max)
 _BOUND_TOLERANCE = 1e-5
 """Share of the action range by which rounding may carry an action over its bound."""
 
@@ -240,6 +241,13 @@ def _more(count: int) -> str:
     return f" (and {count - 1:,} more row{'s' if count > 2 else ''})" if count > 1 else ""
 
 
+def _is_bound(value: Any) -> bool:
+    """A number that single precision holds, or an infinite one."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        return False
+    return bool(abs(value) <= _LARGEST or abs(value) == float("inf"))
+
+
 def _bound_faults(action: np.ndarray, metadata: Metadata) -> list[Fault]:
     if metadata.action_low is None and metadata.action_high is None:
         return []
@@ -248,6 +256,8 @@ def _bound_faults(action: np.ndarray, metadata: Metadata) -> list[Fault]:
     if len(metadata.action_low) != len(metadata.action_high):
         sizes = f"{len(metadata.action_low)} lower and {len(metadata.action_high)} upper"
         return [Fault("action", f"has {sizes} bounds")]
+    if not all(_is_bound(bound) for bound in (*metadata.action_low, *metadata.action_high)):
+        return [Fault("action", "has a bound that is no number in single precision")]
     if any(low > high for low, high in zip(metadata.action_low, metadata.action_high, strict=True)):
         return [Fault("action", "has a lower bound above its upper one")]
     low, high = np.array(metadata.action_low, np.float32), np.array(metadata.action_high, np.float32)

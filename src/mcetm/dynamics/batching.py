@@ -11,6 +11,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
 from mcetm.errors import UserError
@@ -20,8 +21,8 @@ def over_batch(
     one: Any, model: Any, arrays: tuple[ArrayLike, ...], *more: Any, key: PRNGKeyArray | None = None
 ) -> Any:
     """What a function of one example gives for any leading axes; each row has a key of its own."""
-    key = jax.random.key(0) if key is None else key
-    columns = [jnp.asarray(array, jnp.float32) for array in arrays]
+    key = _key(key)
+    columns = [_column(array) for array in arrays]
     if any(column.ndim == 0 for column in columns):
         raise UserError("States and actions are vectors, here one is a single number.")
     try:
@@ -43,6 +44,31 @@ def over_batch(
     rows = [column.reshape(math.prod(lead), column.shape[-1]) for column in wide]
     found = _over_rows(one, model, rows, more, key)
     return jax.tree_util.tree_map(lambda leaf: leaf.reshape(*lead, *leaf.shape[1:]), found)
+
+
+def _key(key: Any) -> PRNGKeyArray:
+    """The key that was given, old or new style; key 0 where none was."""
+    if key is None:
+        return jax.random.key(0)
+    new = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+    if not new and getattr(key, "dtype", None) != jnp.uint32:
+        raise UserError("key= should be a key of JAX, such as jax.random.key(0).")
+    return key
+
+
+def _column(array: ArrayLike) -> Array:
+    """States or actions in single precision."""
+    if isinstance(array, jax.Array):  # tracers too
+        return array.astype(jnp.float32)
+    try:
+        found = np.asarray(array)
+        if found.dtype.kind not in "biuf":
+            raise TypeError
+    except (TypeError, ValueError):
+        raise UserError(
+            f"States and actions are arrays of numbers, and this {type(array).__name__} is none."
+        ) from None
+    return jnp.asarray(found, jnp.float32)
 
 
 def batched(one: Callable[..., Any], arrays: int = 2, *, needs_key: bool = False) -> Callable[..., Any]:

@@ -55,7 +55,7 @@ class DiffusionEnsemble(ModelSettings):
     """The largest noise level, where the sampler begins."""
     rho: Rate = 7.0
     """How the sampler's levels crowd towards small noise (EDM's value)."""
-    sampler_steps: Annotated[int, Field(strict=True, ge=2)] = 18
+    sampler_steps: Annotated[int, Field(strict=True, ge=2, le=10**9)] = 18
     """Network calls per sample. On a Gaussian law 18 err by 5 % in the spread, 10 by 11 %."""
     level_mean: Number = -1.2
     """Mean of log σ in training, whose levels are log-normal (EDM's)."""

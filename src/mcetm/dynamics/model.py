@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
+from mcetm.arguments import whole
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics.batching import batched, over_batch
 from mcetm.files import Folders
@@ -80,6 +81,8 @@ class TrainingInputs:
         return {"callbacks": self.callbacks, "network": self.network}
 
 
+_MOST_SAMPLES = 1_000_000
+"""Next states that each member draws, at most."""
 _ENOUGH = 8
 """Samples of a member from which its mean and its spread are estimated, where the model knows neither."""
 
@@ -236,6 +239,7 @@ class TransitionModel(eqx.Module):
         self, obs: ArrayLike, action: ArrayLike, count: int, *, key: PRNGKeyArray | None = None
     ) -> Samples:
         """`count` next states of every member, for any leading batch axes."""
+        whole("count", count, least=1, most=_MOST_SAMPLES)
         return over_batch(_draw, self, (obs, action), count, key=key)
 
     def predict(

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import NoneType
 from typing import Any, Literal, cast
 
 import equinox as eqx
@@ -13,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
+from mcetm.arguments import require, whole
 from mcetm.console import say
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
@@ -118,6 +120,13 @@ class World(eqx.Module):
         - `folder`: where checkpoints and metrics are kept; None writes nothing.
         - `stages`: called with the name of each part, around its training.
         """
+        require("model", model, "a trained transition model, such as mcetm.fit returns", TransitionModel)
+        require("train", train, "a log (Transitions)", Transitions)
+        require("holdout", holdout, "a log (Transitions)", Transitions)
+        require("config", config, "WorldSettings", WorldSettings, NoneType)
+        require("task", task, "a Task, such as mcetm.get_task returns", Task, NoneType)
+        whole("seed", seed)
+        _check_widths(model, train, holdout)
         config = config or WorldSettings()
         keys = part_keys(seed)
         place = lambda name: None if folder is None else folder / name  # noqa: E731
@@ -225,6 +234,17 @@ class World(eqx.Module):
         if kind == "members":
             return drawn.member_spread
         return jnp.linalg.norm(self.model.spreads(obs, action, key=key), axis=-1).max()
+
+
+def _check_widths(model: TransitionModel, *logs: Transitions) -> None:
+    """Refuse a log of other observations or actions than the model's."""
+    for log in logs:
+        if model.widths is not None and model.widths != (log.obs_dim, log.action_dim):
+            obs, action = model.widths
+            raise UserError(
+                f"The model is of states of {obs} and actions of {action} numbers, and "
+                f"{log.metadata.source} has {log.obs_dim} and {log.action_dim}."
+            )
 
 
 def _check_ends(train: Transitions, ends: int, termination: str) -> None:

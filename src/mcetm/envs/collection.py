@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mcetm.arguments import whole
 from mcetm.console import Advance, progress
 from mcetm.data.transitions import FIELDS, Metadata, Transitions
 from mcetm.data.validate import build
@@ -30,6 +31,9 @@ from mcetm.versions import version_of
 _LANES = 8
 """Environments per block: enough to make the policy's matrix products worth their call."""
 _DEFAULT_EPISODE = 1000
+
+_MOST_STEPS, _MOST_PROCESSES = 2**62, 1024
+"""What is asked for beyond this is a slip of the keyboard."""
 
 Rows = dict[str, np.ndarray]
 
@@ -58,16 +62,13 @@ def collect_shares(
     Episodes are whole; only the last one of a share may be cut, and is marked truncated.
     `processes` defaults to one per core.
     """
-    seed = int(seed)
+    whole("seed", seed)
     if not shares:
         raise UserError("Nothing is to be collected: there are no shares.")
-    if seed < 0:
-        raise UserError(f"The seed must not be negative, and it is {seed}.")
-    if processes is not None and processes < 1:
-        raise UserError(f"At least one process is needed, not {processes}.")
+    if processes is not None:
+        whole("processes", processes, least=1, most=_MOST_PROCESSES)
     for share in shares:
-        if share.steps < 1:
-            raise UserError(f"At least one step must be collected, not {share.steps}.")
+        whole("steps", share.steps, least=1, most=_MOST_STEPS)
     steps, free = sum(share.steps for share in shares), free_memory()
     least = steps * (2 * task.obs_dim + task.action_dim) * 4
     if free is not None and least > free:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from mcetm.arguments import require, whole
 from mcetm.data.d4rl import write_d4rl
 from mcetm.data.transitions import Transitions
 from mcetm.envs.behaviour import find_policies
@@ -35,7 +36,12 @@ def collect(
     A policy is a name (`uniform`, `swing-up`), a weight file, or an object with `sample` and
     `checksum`. Several collect equal shares one after the other; with `mix` each episode draws one.
     """
+    require("task", task, "a Task or the name of one", str, Task)
+    whole("steps", steps, least=1, most=2**62)
     task = get_task(task) if isinstance(task, str) else task
+    require(
+        "policy", policy, "a name, a file, a policy or a list of them", str, Path, BehaviourPolicy, Sequence
+    )
     given = [policy] if isinstance(policy, str | Path | BehaviourPolicy) else list(policy)
     named = {item if isinstance(item, str) else str(item): item for item in given}
     found = {name: item for name, item in named.items() if isinstance(item, BehaviourPolicy)}

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Unpack
 
+from mcetm.arguments import path_of, require
 from mcetm.data.columns import Columns, columns_beside
 from mcetm.data.download import d4rl_file
 from mcetm.data.files import read_file
@@ -37,7 +38,8 @@ def load_dataset(
     (`mcetm.Columns`, or a dictionary); else a file beside it does (`mcetm data describe`). `infos` also
     keeps what else an HDF5 file has for each row, such as the simulator's state.
     """
-    text = os.fspath(source)
+    text = str(path_of("source", source)) if isinstance(source, os.PathLike) else source
+    require("source", text, "a path or the name of a dataset", str)
     scheme, _, name = text.rpartition(":")
     if scheme == "minari":
         return read_minari(name, **options)

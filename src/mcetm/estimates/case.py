@@ -54,6 +54,10 @@ class EstimateSettings:
     world: WorldSettings = field(default_factory=WorldSettings)
     """Reward, termination and trust region around it."""
 
+    def __post_init__(self) -> None:
+        if twice := next((n for i, n in enumerate(self.estimators) if n in self.estimators[:i]), None):
+            raise ValueError(f"names the estimator {twice!r} twice")
+
 
 @dataclass(frozen=True)
 class Question:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import NoneType
 
 import numpy as np
 
+from mcetm.arguments import require, whole
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics.world import World
 from mcetm.errors import UserError
@@ -42,6 +44,10 @@ def estimate_policies(
     seed: int = 0,
 ) -> Estimates:
     """What each estimator says of each policy."""
+    require("log", log, "a log (Transitions)", Transitions)
+    require("settings", config, "EstimateSettings", EstimateSettings, NoneType)
+    require("world", world, "a World", World, NoneType)
+    whole("seed", seed)
     config = config or EstimateSettings()
     log.require("reward", "action")
     if len(log) < 2:
@@ -50,8 +56,8 @@ def estimate_policies(
         raise UserError("Two policies have one name; estimates could not be told apart.")
     task = None if log.metadata.task is None else get_task(log.metadata.task)
     quantity = Quantity.of(log, task, discount=config.discount, horizon=config.horizon)
-    returns, whole = quantity.of_episodes(log), quantity.whole(log)
-    scale = Scale.of(returns[whole] if whole.any() else returns, ends=bool(log.terminated.any()))
+    returns, complete = quantity.of_episodes(log), quantity.whole(log)
+    scale = Scale.of(returns[complete] if complete.any() else returns, ends=bool(log.terminated.any()))
     held = _held_out(log, config.holdout, seed)
     if world is None:
         train, holdout = log.split(config.holdout, seed=seed)

@@ -22,19 +22,25 @@ _Z = 1.645
 """Half a 90 % interval, in standard deviations."""
 
 
+_LARGEST, _LEAST = 1e30, 1e-30
+"""Squares of returns and spreads must stay numbers."""
+_Return = Annotated[Finite, Field(ge=-_LARGEST, le=_LARGEST)]
+_Spread = Annotated[Finite, Field(ge=_LEAST, le=_LARGEST)]
+
+
 class Prior(Record):
     """What a policy's estimate makes expect."""
 
     policy: Text
-    mean: Finite
-    spread: Annotated[Finite, Field(gt=0)]
+    mean: _Return
+    spread: _Spread
 
 
 class Measured(Record):
     """The return of one real episode."""
 
     policy: Text
-    value: Finite
+    value: _Return
 
 
 class Plan(Record):
@@ -42,7 +48,7 @@ class Plan(Record):
 
     format: Literal[1] = 1
     budget: Annotated[int, Field(ge=1, le=MOST_EPISODES)]
-    noise: Annotated[Finite, Field(gt=0)]
+    noise: _Spread
     """How much episodes of one policy are expected to differ."""
     priors: Annotated[list[Prior], Field(min_length=1)]
     measured: list[Measured] = Field(default_factory=list)
@@ -144,7 +150,7 @@ def with_measured(plan: Plan, measured: Sequence[str]) -> Plan:
             value = float(number)
         except ValueError:
             value = float("nan")
-        if not sign or not np.isfinite(value) or abs(value) > 1e30:
+        if not sign or not np.isfinite(value) or abs(value) > _LARGEST:
             raise UserError(f"'{text}' is no return; write it as POLICY=RETURN.")
         if name not in plan.names:
             raise UserError(f"The plan has no policy '{name}'{suggestion(name, plan.names)}")

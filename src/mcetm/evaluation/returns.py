@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mcetm.arguments import require, whole
 from mcetm.envs.pool import Pool
 from mcetm.envs.simulate import Block
 from mcetm.errors import UserError
@@ -96,8 +97,7 @@ def run_episodes(
 ) -> list[Rows]:
     """Whole episodes of every policy; a pool shares them among processes, without changing them."""
     check_episodes(episodes)
-    if seed < 0:
-        raise UserError(f"The seed must not be negative, and it is {seed}.")
+    whole("seed", seed)
     for policy in policies:
         _check_fit(task, policy)
     starts = range(0, episodes, _LANES)
@@ -125,6 +125,8 @@ def run_episodes(
 
 def check_episodes(episodes: int) -> None:
     """Refuse a number of episodes that cannot be meant."""
+    if isinstance(episodes, bool) or not isinstance(episodes, int | np.integer):
+        raise UserError(f"Episodes are counted in whole numbers, and {episodes!r:.60} is none.")
     if not 1 <= episodes <= MOST_EPISODES:
         raise UserError(f"Episodes must be at least 1 and at most {MOST_EPISODES:,}, not {episodes}.")
 
@@ -196,6 +198,9 @@ def evaluate(policies: Any, task: str | Task, *, episodes: int = 10, seed: int =
     given = list(policies) if isinstance(policies, Sequence) else [policies]
     if not given:
         raise UserError("There is no policy to evaluate.")
+    if any(not hasattr(policy, "network") for policy in given):
+        raise UserError("policies= should be policies, as an agent has them or mcetm.load_policy reads them.")
     networks = [policy.network for policy in given]
+    require("task", task, "a Task or the name of one", str, Task)
     where = get_task(task) if isinstance(task, str) else task
     return Evaluations(tuple(evaluate_policies(where, networks, episodes=episodes, seed=seed)))

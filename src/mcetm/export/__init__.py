@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from mcetm.arguments import path_of
 from mcetm.dynamics.plain_pairs import PlainPairScore
 from mcetm.errors import UserError
 from mcetm.export.c import write_header
@@ -31,7 +32,7 @@ def export_policy(
     network: TanhGaussianPolicy, pairs: PlainPairScore | None, about: Mapping[str, Any], path: str | Path
 ) -> list[Path]:
     """Write a policy, its score of pairs if there is one, and what is known of it; the files."""
-    path = Path(path)
+    path = path_of("path", path)
     write = FORMATS.get(path.suffix.lower())
     if write is None:
         raise UserError(f"{path} names no kind of export; its suffix should be one of {', '.join(FORMATS)}.")

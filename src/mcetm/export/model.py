@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from mcetm.arguments import path_of, require, whole
 from mcetm.dynamics.gaussian import GaussianModel
 from mcetm.dynamics.model import EnergyModel, TransitionModel
 from mcetm.errors import UserError
@@ -21,6 +22,9 @@ from mcetm.files import write_bytes
 from mcetm.nn.members import take_members
 from mcetm.nn.mlp import as_mlp
 from mcetm.versions import version_of
+
+_MOST_SAMPLES = 1_000_000
+"""Next states that each member draws, at most."""
 
 
 def export_model(
@@ -34,9 +38,8 @@ def export_model(
 
     `.onnx`, of a Gaussian ensemble alone: `mean` and `std` (batch, members, columns) of its elites.
     """
-    path, (obs_dim, action_dim) = Path(path), _widths(model)
-    if samples < 1:
-        raise UserError(f"At least one sample is drawn, not {samples} (samples=).")
+    path, (obs_dim, action_dim) = path_of("path", path), _widths(model)
+    whole("samples", samples, least=1, most=_MOST_SAMPLES)
     said = {"members": model.num_members, "samples": samples, **_said(obs_dim, action_dim, about)}
     if path.suffix.lower() == ".onnx":
         return _write_onnx(model, path, said)
@@ -57,7 +60,7 @@ def export_energy(
     model: TransitionModel, path: str | Path, *, about: Mapping[str, Any] | None = None
 ) -> list[Path]:
     """Write a model's energies: from `obs`, `action` and `next_obs` to `energy` (batch, members)."""
-    path, (obs_dim, action_dim) = Path(path), _widths(model)
+    path, (obs_dim, action_dim) = path_of("path", path), _widths(model)
     if not model.has_energy:
         raise UserError("This model has no energies to export, such as a standard ETM has.")
     _require_stablehlo(path)
@@ -73,6 +76,7 @@ def export_energy(
 
 
 def _widths(model: TransitionModel) -> tuple[int, int]:
+    require("model", model, "a trained transition model, such as mcetm.fit returns", TransitionModel)
     if model.widths is None:
         raise UserError(
             "This model does not say the widths of its states and actions (its property `widths`)."

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcetm.agents.policy import Policy, load_policy, seed_folders
+from mcetm.arguments import require
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics.world import World
 from mcetm.errors import UserError
@@ -54,11 +55,14 @@ def estimate(
         log = run.log if log is None else log
     else:
         given = list(policies) if isinstance(policies, Sequence) else [policies]
+        if any(not isinstance(one, Policy) for one in given):
+            raise UserError("policies= should be policies, as an agent has them, or the folder of a run.")
         asked = [(f"policy-{i}", policy) for i, policy in enumerate(given)]
     if log is None:
         raise UserError("Name the log to estimate from: only a run knows its own (log=).")
     if not asked:
         raise UserError("There is no policy to estimate the return of.")
+    require("log", log, "a log (Transitions)", Transitions)
     found = estimate_policies(
         [Asked.of(policy, name, log) for name, policy in asked], log, settings, world=world, seed=seed
     )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
+from types import NoneType
 from typing import Any, overload
 
 from mcetm.agents import Agent, Algorithm
+from mcetm.arguments import path_of, require, whole
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics import ModelSettings, TransitionModel, World
 from mcetm.errors import UserError
@@ -15,6 +17,9 @@ from mcetm.nn.mlp import NetworkFactory
 from mcetm.pipeline.lock import locked
 from mcetm.pipeline.sizes import check_sizes
 from mcetm.training import Callback
+
+MOST_SEEDS = 10_000
+"""Agents that are trained in one program, at most."""
 
 
 @overload
@@ -75,8 +80,28 @@ def fit(
 
     **Returns:** the trained model, or an `Agent` with a policy for each seed.
     """
+    if isinstance(settings, type) or not isinstance(getattr(settings, "trains_agents", None), bool):
+        raise UserError("fit takes settings, such as mcetm.BC(), or a model: fit(mcetm.BC(), log).")
+    require("train", train, "a log (Transitions)", Transitions)
+    require("holdout", holdout, "a log (Transitions)", Transitions, NoneType)
+    require("world", world, "a World", World, NoneType)
+    for name, widths in (
+        ("holdout", None if holdout is None else (holdout.obs_dim, holdout.action_dim)),
+        ("world", None if world is None else world.widths),
+    ):
+        if widths is not None and widths != (train.obs_dim, train.action_dim):
+            raise UserError(
+                f"'{name}' is of {widths[0]} observations and {widths[1]} actions, and the log has "
+                f"{train.obs_dim} and {train.action_dim}."
+            )
+    whole("seed", seed)
+    if seeds is not None:
+        whole("seeds", seeds, least=1, most=MOST_SEEDS)
+    require("callbacks", callbacks, "a list of functions", Sequence)
+    if any(not callable(one) for one in (*callbacks, *(() if network is None else (network,)))):
+        raise UserError("callbacks= and network= are functions, and something else was given.")
     check_sizes({type(settings).__name__: settings}, train, seeds=seeds or 1)
-    where = None if folder is None else Path(folder)
+    where = None if folder is None else path_of("folder", folder)
     with contextlib.nullcontext() if where is None else locked(where):
         return _fit(settings, train, holdout, world, seed, seeds, where, callbacks, network)
 
@@ -94,8 +119,6 @@ def _fit(
 ) -> Any:
     if settings.trains_agents:
         numbers = range(seed, seed + (1 if seeds is None else seeds))
-        if not numbers:
-            raise UserError(f"At least one agent is trained, not {seeds} (seeds=).")
         return settings.fit(
             train, world=world, seeds=numbers, folder=where, callbacks=callbacks, network=network
         )

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from mcetm.agents.policy import Policy, load_policy, seed_folders
+from mcetm.arguments import path_of
 from mcetm.console import one_line
 from mcetm.data.card import Card, make_card
 from mcetm.data.transitions import Transitions
@@ -116,7 +117,7 @@ def load_run(folder: str | Path, *, dataset: str | Path | None = None) -> Loaded
     **Returns:** the run's `card`, `world`, `policies` of all seeds, `settings` and `results`. Nothing is
     trained, and no code is imported that you have not named before.
     """
-    folder = Path(folder)
+    folder = path_of("folder", folder)
     config = read_config(folder / "config.json")
     if not (folder / "results.json").is_file():
         raise UserError(f"{folder} is not finished; go on with: mcetm train --resume {folder}")

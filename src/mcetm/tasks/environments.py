@@ -82,7 +82,7 @@ def find_environment(module: str, name: str) -> bool:
     """Whether a module that is imported, or Gymnasium itself where it is none, has this environment."""
     if name in registered_ids():
         return True
-    return module != "" and callable(_attribute(sys.modules[module], name))
+    return module != "" and callable(attribute_of(sys.modules[module], name))
 
 
 def environments_in(module: Any) -> list[str]:
@@ -148,7 +148,7 @@ def _spec(env_id: str) -> Any:
     if not module:
         return env_id
     found = importlib.import_module(module)
-    if name in gymnasium.registry or not callable(_attribute(found, name)):
+    if name in gymnasium.registry or not callable(attribute_of(found, name)):
         return env_id
     return EnvSpec(env_id, entry_point=lambda **more: _made(found, name, more))
 
@@ -156,16 +156,23 @@ def _spec(env_id: str) -> Any:
 def _made(module: Any, name: str, options: dict[str, Any]) -> Any:
     import gymnasium
 
-    made = _attribute(module, name)(**options)
+    made = attribute_of(module, name)(**options)
     if not isinstance(made, gymnasium.Env):
         raise UserError(f"'{name}' makes no Gymnasium environment, but a {type(made).__name__}")
     return made
 
 
-def _attribute(module: Any, name: str) -> Any:
-    for part in name.split("."):
-        module = getattr(module, part, None)
-    return module
+def attribute_of(module: Any, name: str) -> Any:
+    """What a module of the user's own calls so, parts of it after dots; None where nothing is."""
+    called = module.__name__
+    try:
+        for part in name.split("."):
+            module = getattr(module, part, None)
+        return module
+    except Exception as error:  # a module may have a `__getattr__` of its own
+        raise UserError(
+            one_line(f"Cannot take '{name}' from '{called}': {type(error).__name__}: {error}.", 300)
+        ) from None
 
 
 def spaces_of(env: Any, env_id: str) -> tuple[int, tuple[float, ...], tuple[float, ...]]:

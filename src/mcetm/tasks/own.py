@@ -20,6 +20,7 @@ from typing import Any
 
 from mcetm.errors import UserError
 from mcetm.files import config_folder, sha256_of, write_json
+from mcetm.tasks.environments import attribute_of
 from mcetm.tasks.registry import Task, check_module_name, get_task, import_module, known_task
 
 
@@ -68,7 +69,7 @@ def named_class(name: str, file: str | None = None) -> Any:
     if file is not None:
         _check_named(name, file, "model")
     module, _, attribute = name.rpartition(":")
-    found = getattr(import_module(module), attribute, None)
+    found = attribute_of(import_module(module), attribute)
     if not isinstance(found, type):
         raise UserError(f"There is no class '{attribute}' in the module '{module}'.")
     return found

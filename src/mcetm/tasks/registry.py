@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mcetm.arguments import require
 from mcetm.errors import UserError
 from mcetm.tasks.environments import (
     environments_in,
@@ -166,6 +167,7 @@ def get_task(name: str) -> Task:
     `my_module:Reach` for a class of environments. For a name that was found in a file there is
     `mcetm.tasks.own.task_in_file`.
     """
+    require("name", name, "the name of a task", str)
     if (known := known_task(name)) is not None:
         return known
     bare, options = split_options(name)

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from pydantic import Field
 
+from mcetm.console import one_line
 from mcetm.documents import Checksum, Count, FileError, Record, checked, parse, require_plain
 from mcetm.errors import UserError
 from mcetm.files import write_bytes
@@ -178,7 +179,7 @@ def _read(path: Path) -> tuple[_Header, dict[str, np.ndarray]]:
     except FileError as error:
         raise DamagedError(f"The checkpoint is damaged: {error}") from None
     except (SafetensorError, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise DamagedError(f"The checkpoint {path} is damaged: {type(error).__name__}.") from None
+        raise DamagedError(f"The checkpoint {path} is damaged: {_words(error)}.") from None
     signed = {} if header.format == 1 else {name: said[name] for name in said if name != "checksum"}
     if header.checksum != _checksum(stored, signed):
         raise DamagedError(f"The checkpoint {path} is damaged: its checksum does not match.")
@@ -186,6 +187,13 @@ def _read(path: Path) -> tuple[_Header, dict[str, np.ndarray]]:
     if match is not None and int(match[1]) != header.step:
         raise DamagedError(f"The checkpoint {path} is damaged: it is of step {header.step}.")
     return header, stored
+
+
+def _words(error: Exception) -> str:
+    """What a reader of safetensors says, without the damaged bytes."""
+    if isinstance(error, KeyError):
+        return "it has no header of ours"
+    return one_line(" ".join(str(error).split()).rstrip("."), 120) or type(error).__name__
 
 
 def _checksum(arrays: Mapping[str, np.ndarray], header: Mapping[str, Any]) -> str:

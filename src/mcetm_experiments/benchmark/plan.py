@@ -18,11 +18,17 @@ from pydantic import Field, model_validator
 from mcetm import UserError
 from mcetm.documents import Count, Finite, Label, Name, Record, Text, read_toml
 from mcetm.pipeline import Cell, changed, make_config, with_steps
+from mcetm.tasks.own import named_class
 
 PLANS = ("paper", "small")
 """Plans that are shipped, by the name of their file."""
 
 _FILES = (".csv", ".h5", ".hdf5", ".npz", ".parquet")
+
+_PARTS = ("algorithm", "model", "world", "evaluation")
+"""What of a run a system's `set` may change: logs, seeds and labels have fields of their own."""
+
+_NAMES = ("algorithm.name", "model.name")
 
 Worlds = Annotated[list[Annotated[list[Count], Field(min_length=1)]], Field(min_length=1)]
 
@@ -184,6 +190,8 @@ def planned(plan: Plan, table: Table, *, official: bool = False) -> Iterator[Pla
 
 
 def _planned(plan: Plan, table: Table, log: str, system: System, world: Sequence[int]) -> Planned:
+    if system.model is not None and ":" in system.model:
+        named_class(system.model, f"the plan's table '{table.name}'")  # a plan imports nothing by itself
     config = make_config(
         system.preset or plan.preset,
         dataset=log,
@@ -193,6 +201,13 @@ def _planned(plan: Plan, table: Table, log: str, system: System, world: Sequence
         seed=world[0],
     )
     config = replace(config, baselines=(), label=system.label or config.label)
+    for change in system.set:
+        path = change.partition("=")[0]
+        if path.partition(".")[0] not in _PARTS or "." not in path or path in _NAMES:
+            raise UserError(
+                f"The table '{table.name}' sets {change!r:.80} for {config.label}; a plan sets parts of "
+                f"{', '.join(_PARTS)} only, and has fields of its own for the rest."
+            )
     steps = system.steps or table.steps
     config = config if steps is None else with_steps(config, steps)
     cell = Cell(changed(config, system.set), log=shared_name(log, table.share), episodes=plan.episodes)

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm import UserError
+from mcetm.arguments import whole
 from mcetm.console import progress
 from mcetm.dynamics import (
     ANCHORED,
@@ -149,11 +150,11 @@ def run_didactic(settings: DidacticStudy, config: DidacticConfig | None = None) 
 
     Finished models are kept in `out/models`; a study that was stopped goes on after them.
     """
-    out, seed = settings.out, settings.seed
+    out, seed = settings.out, whole("seed", settings.seed)
     config = config or PRESETS[settings.preset]()
     config = replace(
         config,
-        transitions=settings.transitions or config.transitions,
+        transitions=config.transitions if settings.transitions is None else settings.transitions,
         seeds=config.seeds if settings.seeds is None else settings.seeds,
     )
     if config.transitions < 1000 or config.seeds < 1:

@@ -111,3 +111,23 @@ def test_unknown_names_are_said(tmp_path: Path) -> None:
     wrong = plan_of(SMALL.replace('"td3bc"', '"td3"'), tmp_path)
     with pytest.raises(UserError, match="Unknown algorithm 'td3'"):
         list(planned(wrong, wrong.table[0]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["dataset=x.npz", "task=helper:jump", "seeds=3", "label=x", "model.name=a:b", "model={}"],
+)
+def test_what_has_a_field_of_its_own_is_not_set_by_its_path(tmp_path: Path, change: str) -> None:
+    plan = plan_of(SMALL.replace("algorithm.learner.width=8", change), tmp_path)
+    with pytest.raises(UserError, match=r"The table 'main' sets '.*' for brief"):
+        list(planned(plan, plan.table[0]))
+
+
+def test_a_plan_imports_nothing_that_its_reader_has_not_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("helper.py").write_text("raise SystemExit('ran')")
+    plan = plan_of(SMALL.replace("td3bc", "mopo").replace("steps = 7", 'model = "helper:Model"'), tmp_path)
+    with pytest.raises(UserError, match=r"names the model .*, and that you have not named before"):
+        list(planned(plan, plan.table[0]))

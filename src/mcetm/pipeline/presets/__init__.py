@@ -52,7 +52,7 @@ def make_config(
     task: str | None = None,
 ) -> TrainConfig:
     """The settings of a preset for a dataset, an algorithm and, if not the algorithm's usual one, a model."""
-    preset = preset or "quick"
+    preset = "quick" if preset is None else preset
     table = _table(preset)
     usual: dict[str, str] = table["usual"]
     dataset = usual["dataset"] if dataset is None else dataset
@@ -93,7 +93,7 @@ def part_settings(kind: type[_T], preset: str | None = None) -> _T:
 
 
 def _table(preset: str | None) -> dict[str, Any]:
-    preset = preset or "quick"
+    preset = "quick" if preset is None else preset
     if preset not in PRESETS:
         raise UserError(f"Unknown preset '{preset}'{suggestion(preset, PRESETS)}")
     return _read(preset)

@@ -1,0 +1,169 @@
+"""Calls of the library with what cannot be, each with words of the sentence that must come of it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from mcetm.dynamics import Samples, TransitionModel
+from tests.pipeline.runs import write_policy
+
+mcetm: Any = importlib.import_module("mcetm")
+export_model: Any = importlib.import_module("mcetm.export").export_model
+"""Without types, as every call here is wrong."""
+NAN, INF = float("nan"), float("inf")
+
+
+class Still(TransitionModel):
+    """Nothing ever moves: three numbers observed, one action."""
+
+    @property
+    def num_members(self) -> int:
+        return 2
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        return 3, 1
+
+    def draw(self, obs: Any, action: Any, count: int, *, key: Any) -> Samples:
+        return Samples(jnp.broadcast_to(obs, (2, count, 3)))
+
+
+@cache
+def log(obs: int = 3) -> Any:
+    arrays = {"obs": np.zeros((30, obs)), "action": np.zeros((30, 1)), "reward": np.zeros(30)}
+    return mcetm.Transitions.from_arrays(**arrays)
+
+
+STILL: Any = Still()
+BC = mcetm.BC(width=4, depth=1, steps=2, batch_size=4)
+CALLS: dict[str, tuple[Callable[[], Any], str]] = {
+    "fit: no settings": (lambda: mcetm.fit(None, log()), "fit takes settings"),
+    "fit: a class": (lambda: mcetm.fit(mcetm.BC, log()), "fit takes settings"),
+    "fit: a word": (lambda: mcetm.fit("bc", log()), "fit takes settings"),
+    "fit: no log": (lambda: mcetm.fit(BC, None), "'train' should be a log"),
+    "fit: an array": (lambda: mcetm.fit(BC, np.zeros((5, 3))), "'train' should be a log .*, not a ndarray"),
+    "fit: a share": (lambda: mcetm.fit(mcetm.GaussianEnsemble(), log(), holdout=0.1), "'holdout' should be"),
+    "fit: other columns": (
+        lambda: mcetm.fit(mcetm.GaussianEnsemble(), log(), holdout=log(2)),
+        "'holdout' is of 2 observations and 1 actions, and the log has 3 and 1",
+    ),
+    "fit: a model for a world": (lambda: mcetm.fit(mcetm.MOPO(), log(), world=STILL), "'world' should be"),
+    "fit: seed": (lambda: mcetm.fit(BC, log(), seed=-1), "'seed' should be a whole number from 0"),
+    "fit: seed of words": (lambda: mcetm.fit(BC, log(), seed="x"), "'seed' should be .*, not 'x'"),
+    "fit: half a seed": (lambda: mcetm.fit(BC, log(), seeds=1.5), "'seeds' should be .*, not 1.5"),
+    "fit: seeds of truth": (lambda: mcetm.fit(BC, log(), seeds=True), "'seeds' should be .*, not True"),
+    "fit: folder": (lambda: mcetm.fit(BC, log(), folder=3), "'folder' should be a path, not 3"),
+    "fit: callbacks": (
+        lambda: mcetm.fit(BC, log(), callbacks=["x"]),
+        "callbacks= and network= are functions",
+    ),
+    "fit: network": (lambda: mcetm.fit(BC, log(), network="x"), "callbacks= and network= are functions"),
+    "world: settings for a model": (
+        lambda: mcetm.World.of(mcetm.GaussianEnsemble(), log(), holdout=log()),
+        "'model' should be a trained transition model",
+    ),
+    "world: other columns": (
+        lambda: mcetm.World.of(STILL, log(2), holdout=log(2)),
+        "of states of 3 and actions of 1 numbers, and arrays has 2 and 1",
+    ),
+    "world: task": (
+        lambda: mcetm.World.of(STILL, log(), holdout=log(), task="x"),
+        "'task' should be a Task",
+    ),
+    "evaluate: nobody": (lambda: mcetm.evaluate(None, "pendulum"), "'?policies=? should be policies"),
+    "evaluate: a word": (lambda: mcetm.evaluate(["x"], "pendulum"), "policies= should be policies"),
+    "estimate: a log": (lambda: mcetm.estimate([log()], log()), "policies= should be policies"),
+    "split: seed": (lambda: log().split(0.1, seed=-1), "'seed' should be a whole number"),
+    "split: a word": (lambda: log().split("x"), "'holdout' should be a share"),
+    "collect: half a step": (lambda: mcetm.collect("pendulum", 1.5), "'steps' should be a whole number"),
+    "collect: no task": (lambda: mcetm.collect(None, 10), "'task' should be"),
+    "load: a number": (lambda: mcetm.load_dataset(3), "'source' should be a path or the name of a dataset"),
+    "load: bytes": (lambda: mcetm.load_policy(b"x"), "'path' should be a path, not b'x'"),
+    "load: a seed of words": (lambda: mcetm.load_policy("x", seed="0"), "'seed' should be a whole number"),
+    "run: nothing": (lambda: mcetm.load_run(None), "'folder' should be a path, not None"),
+    "task: nothing": (lambda: mcetm.get_task(None), "'name' should be the name of a task"),
+    "card: nothing": (lambda: mcetm.make_card(None), "'transitions' should be a log"),
+    "save: nowhere": (lambda: log().save(None), "'path' should be a path"),
+    "save: NUL": (lambda: log().save("a\0.npz"), "Cannot write 'a"),
+    "samples: none": (
+        lambda: STILL.samples(np.zeros(3), np.zeros(1), 0),
+        "'count' should be a whole number",
+    ),
+    "samples: no key": (
+        lambda: STILL.samples(np.zeros(3), np.zeros(1), 1, key=0),
+        "key= should be a key of JAX",
+    ),
+    "samples: ragged": (lambda: STILL.samples([[1, 2], [3]], [[1]], 1), "States and actions are arrays"),
+    "samples: words": (lambda: STILL.samples("x", "y", 1), "States and actions are arrays of numbers"),
+    "samples: complex": (
+        lambda: STILL.samples(np.zeros(3, complex), np.zeros(1), 1),
+        "States and actions are arrays of numbers",
+    ),
+    "export: samples": (lambda: export_model(STILL, "x.stablehlo", samples=10**9), "'samples' should be"),
+    "export: no model": (lambda: export_model(None, "x.stablehlo"), "'model' should be a trained"),
+    "bounds: NaN": (
+        lambda: mcetm.Transitions.from_arrays(
+            np.zeros((20, 1)),
+            np.zeros((20, 1)),
+            metadata=mcetm.Metadata(action_low=(NAN,), action_high=(1.0,)),
+        ),
+        "action: has a bound that is no number in single precision",
+    ),
+    "bounds: too large": (
+        lambda: mcetm.Transitions.from_arrays(
+            np.zeros((20, 1)), np.zeros((20, 1)), columns={"action_low": [-1e300], "action_high": [1e300]}
+        ),
+        "action: has a bound that is no number in single precision",
+    ),
+    "episodes: numbers": (lambda: mcetm.Transitions.from_episodes([1]), "episode 0: is a int, not a dict"),
+    "episodes: misspelt": (
+        lambda: mcetm.Transitions.from_episodes([{"obs": np.zeros((9, 1)), "actions": np.zeros((8, 1))}]),
+        "has 'actions', and no such field is known; did you mean 'action'",
+    ),
+    "settings: an estimator twice": (
+        lambda: mcetm.EstimateSettings(estimators=("fqe", "fqe")),
+        "names the estimator 'fqe' twice",
+    ),
+}
+
+ROWS: list[Any] = [
+    None,
+    "x",
+    [1, [2]],
+    [1j, 0, 0],
+    ["1", "2", "3"],
+    [None, 0, 0],
+    b"abc",
+    [NAN, 0, 0],
+    [INF, 0, 0],
+]
+for _row in ROWS:
+    CALLS[f"policy: {_row!r}"] = (
+        lambda row=_row: mcetm.load_policy(Path(sys.argv[1]))(row),
+        "The policy (takes 3 numbers|has no action to give: an observation is not finite)",
+    )
+
+
+def main() -> None:
+    """Make every call; what came of each is printed as JSON."""
+    write_policy(Path(sys.argv[1]), "pendulum")
+    found = {}
+    for name, (act, _) in CALLS.items():
+        try:
+            found[name] = ["returned", repr(act())]
+        except Exception as error:
+            found[name] = [type(error).__name__, str(error)]
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
