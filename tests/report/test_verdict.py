@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from mcetm.agents.inside import Inside
-from mcetm.report.page import write_report
+from mcetm.report.findings import Findings
+from mcetm.report.page import RunPage, write_report
 from mcetm.report.verdict import verdict_of
 
 
@@ -59,17 +60,16 @@ def test_where_it_can_be_trusted() -> None:
 
 
 def test_it_stands_first_on_the_page_and_nothing_in_it_is_markup(tmp_path: Path) -> None:
-    page = write_report(
+    run = RunPage(
         tmp_path,
         title="a run",
         results=results([-20.0, -30.0]),
         histories={"MC-ETM": []},
-        energies=None,
-        thresholds=None,
         config={},
         environment={},
-        inside=[inside(0.5, (("<b>level</b>", 0.9),))],
-    ).read_text()
+        findings=Findings((inside(0.5, (("<b>level</b>", 0.9),)),)),
+    )
+    page = write_report(run).read_text()
     assert page.index("<h2>What it earns</h2>") < page.index("<table>")
     assert "&lt;b&gt;level&lt;/b&gt;" in page
     assert "<b>level</b>" not in page

@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 from mcetm.agents.inside import Inside
+from mcetm.estimates import PolicyEstimates
 from mcetm.numbers import number, with_spread
 
 _FEW = 0.9
 """Below this share of held-out states a policy leaves what the log knows too often to go unsaid."""
+_MOST = 5
+"""Policies that get a sentence of their own."""
 
 
 @dataclass(frozen=True)
@@ -22,21 +25,33 @@ class Verdict:
     earns: tuple[str, ...]
     trusted: tuple[str, ...]
     next: tuple[str, ...]
+    good: bool | None = None
+    """Whether the policies earn more than the log: measured, or by an estimate that is believed. None where
+    that is not known."""
 
 
-def verdict_of(results: dict[str, Any], inside: Sequence[Inside], folder: str = "RUN") -> Verdict:
+def verdict_of(
+    results: dict[str, Any],
+    inside: Sequence[Inside],
+    folder: str = "RUN",
+    estimates: Sequence[PolicyEstimates] = (),
+) -> Verdict:
     """The verdict on a run's own algorithm; `inside` is about held-out episodes, one for each seed."""
     name = list(results["algorithms"])[-1]
     found = results["algorithms"][name]
-    earns, worse = _earns(name, found, results)
+    if found is None and estimates:
+        earns, good = _estimated(name, estimates)
+        advice = _after_estimates(estimates, good, folder)
+    else:
+        earns, good = _earns(name, found, results)
+        advice = []
+        if found is None:
+            advice.append(f"Ask what the log alone can say of the return: mcetm estimate {folder}")
+        elif not good:
+            advice.append("Do not use these policies: what the log was made with earns more.")
+        elif len(found["returns"]) > 1:
+            advice.append(f"Choose the seed to use, and plan its first real episodes: mcetm select {folder}")
     trusted, leaves = _trusted(inside)
-    advice = []
-    if found is None:
-        advice.append(f"Ask what the log alone can say of the return: mcetm estimate {folder}")
-    elif worse:
-        advice.append("Do not use these policies: what the log was made with earns more.")
-    elif len(found["returns"]) > 1:
-        advice.append(f"Choose the seed to use, and plan its first real episodes: mcetm select {folder}")
     if leaves:
         advice.append(
             "The policy often does what the log has not seen. Raise its caution (penalty), or collect data "
@@ -46,15 +61,15 @@ def verdict_of(results: dict[str, Any], inside: Sequence[Inside], folder: str = 
         advice.append(
             "While it runs, ask policy.trust(obs), and give policy(obs, fallback=…) what should act outside."
         )
-    return Verdict(tuple(earns), tuple(trusted), tuple(advice))
+    return Verdict(tuple(earns), tuple(trusted), tuple(advice), good)
 
 
-def _earns(name: str, found: dict[str, Any] | None, results: dict[str, Any]) -> tuple[list[str], bool]:
+def _earns(name: str, found: dict[str, Any] | None, results: dict[str, Any]) -> tuple[list[str], bool | None]:
     data = number(results["data_return"])
     if found is None:
         return [
             f"Not measured: there was no environment to try {name} in. The log's own episodes earned {data}."
-        ], False
+        ], None
     returns = np.array(found["returns"], float)
     above = int((returns > results["data_return"]).sum())
     seeds = "1 seed" if len(returns) == 1 else f"mean ± spread of {len(returns)} seeds"
@@ -67,7 +82,48 @@ def _earns(name: str, found: dict[str, Any] | None, results: dict[str, Any]) -> 
     return [
         f"{name} earns {with_spread(returns.tolist())} an episode ({seeds}), measured in its environment. "
         f"The log's own episodes earned {data}: {compared}."
-    ], above < len(returns) / 2
+    ], above >= len(returns) / 2
+
+
+def _estimated(name: str, estimates: Sequence[PolicyEstimates]) -> tuple[list[str], bool | None]:
+    """What the policies would earn by the estimates to go by, and whether that is more than the log's own."""
+    said, above, below = [], 0, 0
+    data = estimates[0].of[0].log_return  # in the quantity of the estimates
+    for each in estimates[:_MOST]:
+        one, policy = each.chosen, each.policy.rpartition(" ")[2]
+        if one is None or one.value is None or one.interval is None:
+            said.append(f"{policy}: no estimator had an answer.")
+            continue
+        low, high = one.interval
+        ends = f"90 % interval {number(low)} to {number(high)}"
+        believed = "believed" if each.believed else "not to be believed"
+        said.append(f"{policy} would earn {number(one.value)} ({ends}; {one.label}): {believed}.")
+        above += each.believed and low > data
+        below += each.believed and high < data
+    if len(estimates) > _MOST:
+        said.append(f"{len(estimates) - _MOST} more policies are in the table of estimates.")
+    count = min(len(estimates), _MOST)
+    words = "cannot be told apart from it by what is believed"
+    if above or below:
+        parts = [f"{above} of {count} more" if above else "", f"{below} of {count} less" if below else ""]
+        words = f"{' and '.join(filter(None, parts))}, by estimates that are believed"
+    head = f"{name} was not measured: there was no environment. These are estimates from the log alone."
+    return [head, *said, f"The log's own episodes earned {number(data)}: {words}."], (
+        True if above else False if below else None
+    )
+
+
+def _after_estimates(estimates: Sequence[PolicyEstimates], good: bool | None, folder: str) -> list[str]:
+    if good:
+        return [f"Choose the policy to use, and plan its first real episodes: mcetm select {folder}"]
+    if good is False:
+        return ["Do not use these policies: what the log was made with is believed to earn more."]
+    if any(each.believed for each in estimates):
+        return [f"Only real episodes tell more. Plan which to run: mcetm select {folder} --budget 10"]
+    return [
+        "Do not rely on these numbers; the table of estimates says why. Collect episodes of the policy under "
+        "supervision, or train a more cautious one."
+    ]
 
 
 def _trusted(inside: Sequence[Inside]) -> tuple[list[str], bool]:
