@@ -6,8 +6,8 @@
 
 Reads the results of an estimates study, trains its policies again, checks that they earn what the study
 says, and gives them to d3rlpy. d3rlpy's value V is discounted and has no horizon H. As a return it is read as
-(1 - discount) H V: so many steps of its mean reward. That is unfair where the task can end early, so its error
-is also measured against the discounted return of the same episodes.
+(1 - discount) H V: so many steps of its mean reward. That is unfair where the task can end early, so its
+error is also measured against the discounted return of the same episodes.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from mcetm.agents import MCETM, SAC, Agent
 from mcetm.agents.learner import Spaces
 from mcetm.agents.sac import SACLearner
 from mcetm.dynamics import EnergyModel, Samples, Threshold, TrustRegion, World
-from mcetm.pipeline.diagnosis import _settled, diagnose
+from mcetm.pipeline.diagnosis import _settled, diagnose, visit
 from mcetm.tasks import get_task
 
 

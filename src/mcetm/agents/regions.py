@@ -210,11 +210,11 @@ def _plane(
     if len(outside) >= 10:
         count = np.bincount(outside, minlength=16)
         first, second = divmod(int(count.argmax()), 4)
-        ends = [
-            np.linspace(extent[0][i], extent[1][i], 5)[[at, at + 1]]
+        (a, b), (c, d) = (
+            np.linspace(extent[0][i], extent[1][i], 5)[[at, at + 1]].tolist()
             for i, at in zip(pair, (first, second), strict=True)
-        ]
-        worst = (*map(float, np.concatenate(ends)), float(count.max() / len(outside)))
+        )
+        worst = (a, b, c, d, float(count.max() / len(outside)))
     return Plane(
         (names[pair[0]], names[pair[1]]),
         (tuple(edges[0].tolist()), tuple(edges[1].tolist())),

@@ -34,7 +34,7 @@ class Report:
             raise UserError(
                 "--out is for the page of several runs; a single run has its page in its own folder."
             )
-        (folder,) = self.runs
+        folder = next(iter(self.runs))
         alone = (folder / "config.json").exists() or not folder.is_dir()
         say(f"wrote {make_page(folder) if alone else make_index(folder)}")
         return 0

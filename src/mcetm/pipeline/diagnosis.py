@@ -34,7 +34,9 @@ _ROWS = 1000
 
 def visit(agent: Agent, task: Task, *, episodes: int) -> list[Rows]:
     """Episodes of each seed's finished policy in the environment."""
-    actors = [acting(take_members(agent.learner, i).actor) for i in range(len(agent.worlds))]
+    learners = cast(Learner, agent.learner)
+    each: list[Learner] = [take_members(learners, i) for i in range(len(agent.worlds))]
+    actors = [acting(learner.actor) for learner in each]
     with Pool() as pool:
         return run_episodes(task, actors, episodes=episodes, seed=11, pool=pool)
 

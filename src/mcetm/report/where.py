@@ -33,6 +33,12 @@ def where(regions: Regions) -> str:
 def words_of(regions: Regions) -> list[str]:
     """What the figure shows, in sentences."""
     said = []
+    common = dict(regions.usual).get(20.0)
+    if common is not None:
+        said.append(
+            f"In {common:.1%} of held-out states what the policy does is more unusual than 1 in 20 rows of "
+            "the log; fresh rows of the log are so in 5%."
+        )
     if regions.visited_inside is not None:
         said.append(f"In its own episodes {regions.visited_inside:.1%} of the policy's steps are inside.")
     doubtful = [(column, bad) for column in regions.columns if (bad := doubted(column))]
@@ -62,12 +68,14 @@ def doubted(column: ColumnParts) -> list[tuple[float, float, float]]:
     found: list[list[float]] = []
     joined = False
     for i, (rows, share) in enumerate(zip(column.rows, column.inside, strict=True)):
-        bad = rows >= _FEW_ROWS and share is not None and share < _TRUSTED
-        if bad and joined:
+        if share is None or rows < _FEW_ROWS or share >= _TRUSTED:
+            joined = False
+            continue
+        if joined:
             found[-1][1:] = [column.edges[i + 1], found[-1][2] + rows, found[-1][3] + rows * share]
-        elif bad:
+        else:
             found.append([column.edges[i], column.edges[i + 1], rows, rows * share])
-        joined = bad
+        joined = True
     return [(low, high, good / rows) for low, high, rows, good in found]
 
 
