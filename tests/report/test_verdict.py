@@ -1,5 +1,6 @@
 """The first screen of a report says what was found, and never more."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ def results(returns: list[float] | None, data: float = -50.0) -> dict[str, Any]:
 
 
 def inside(share: float, columns: tuple[tuple[str, float], ...] = ()) -> Inside:
-    return Inside(1000, 0.99, share, 0.995, (share,), columns)
+    return Inside(1000, 0.99, share, 0.995, (share,) * 9, columns)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,27 @@ def test_where_it_can_be_trusted() -> None:
     rarely = verdict_of(results([-20.0]), [inside(0.997)])
     assert len(rarely.trusted) == 2
     assert not any(sentence.startswith("The policy often does") for sentence in rarely.next)
+
+
+def test_where_a_policy_goes_itself_counts() -> None:
+    found = verdict_of(results([-20.0]), [inside(0.999)], own_inside=0.8)
+    assert found.trusted[1] == "In its own episodes 80.0% of its steps are inside."
+    assert any(sentence.startswith("The policy often does") for sentence in found.next)
+
+
+def test_a_share_of_few_episodes_says_so() -> None:
+    few = replace(inside(0.999), episodes=(1.0, 0.998))
+    said = verdict_of(results([-20.0]), [few]).trusted
+    assert "Only 2 episodes were held out, so the share of held-out states says little." in said
+
+
+def test_a_better_algorithm_of_the_table_is_named() -> None:
+    table = results([-20.0, -30.0])
+    table["algorithms"] = {"MOBILE": {"returns": [-10.0, -12.0]}, **table["algorithms"]}
+    words = "MOBILE earned more on the same log: -11.0 ± 1.4. Consider a run of it."
+    assert words in verdict_of(table, []).next
+    table["algorithms"]["MOBILE"] = {"returns": [-10.0, -38.0]}
+    assert not any("earned more" in sentence for sentence in verdict_of(table, []).next)
 
 
 def test_it_stands_first_on_the_page_and_nothing_in_it_is_markup(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def column(inside: list[float | None], rows: int = 50, name: str = "level") -> C
 
 
 def regions(*columns: ColumnParts, plane: Plane | None = None) -> Regions:
-    return Regions(200, 200.0, ((20.0, 0.07),), 0.8, columns, plane)
+    return Regions(200, 150, False, 200.0, ((20.0, 0.07),), 0.8, columns, plane)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,8 @@ def test_the_column_that_puts_a_policy_outside_comes_first(counted: Regions) -> 
         "a column that stays the same has none"
     )
     assert counted.columns[0].matters > 0.9 > 0.1 > counted.columns[1].matters
-    assert counted.rows == sum(counted.columns[0].rows) == 8000
+    assert counted.rows == sum(counted.columns[0].rows) == 8020
+    assert counted.held_out == 8000
     assert counted.limit == pytest.approx(200)
 
 
@@ -94,8 +95,7 @@ def test_stretches_are_joined_and_few_rows_are_not_judged() -> None:
 def test_words_say_what_the_figure_shows() -> None:
     said = words_of(regions(column([1.0, 0.5, 0.7, 1.0])))
     assert "more unusual than 1 in 20 rows of the log" in said[0]
-    assert said[1] == "In its own episodes 80.0% of the policy's steps are inside."
-    assert said[2] == "Be careful where level is 1 to 3 (60% inside)."
+    assert said[1] == "Be careful where level is 1 to 3 (60% inside)."
     fine = words_of(regions(column([1.0, 0.99])))
     assert fine[-1] == "No column has a part of its range where the policy is often outside."
 
@@ -104,12 +104,15 @@ def test_the_figure_can_be_read_without_seeing_it_and_names_are_no_markup(counte
     drawn = where(regions(column([1.0, 0.2], name="<b>level</b>"), plane=counted.plane))
     assert "<b>" not in drawn
     assert 'aria-label="&lt;b&gt;level&lt;/b&gt;: 50% of its range is trusted, 50% not' in drawn
-    assert "20% of 50 rows inside, typically as unusual as 1 in 10" in drawn
+    assert "20% of 50 states inside, typically as unusual as 1 in 10" in drawn
     assert drawn.count('role="img"') == 2
 
 
 def test_many_columns_are_summed_up() -> None:
     many = [column([1.0, 0.1], name=f"c{i}") for i in range(14)]
     drawn = where(regions(*many))
+    assert "States: 150 of held-out episodes, and 50 of the policy's own episodes." in drawn.replace(
+        "&#x27;", "'"
+    )
     assert "4 more columns matter less; 4 of them" in drawn
     assert "9 more columns have such parts" in drawn

@@ -1,8 +1,9 @@
 """Where a policy can be trusted: by column of the observation, and along the two columns that matter most.
 
-The held-out states of a log are divided along each column. In every part it is counted how often the policy's
-own pair of observation and action is inside the trust region, and how unusual it is. Only forward passes in
-NumPy are needed.
+States are divided along each column of the observation. In every part it is counted how often the policy's
+own pair of observation and action is inside the trust region, and how unusual it is. The states are those of
+held-out episodes and, where the policy could be run, those that it went to. Only forward passes in NumPy are
+needed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from mcetm.agents.policy import Policy
 _BINS = 12
 """Parts of a column's range."""
 _ROWS_OF_A_CELL = 8
-"""Held-out rows that a cell of the plane should have, on average."""
+"""States that a cell of the plane should have, on average."""
 _CELLS = (6, 20)
 """The plane has so many cells along each side, at least and at most."""
 _MOST = 8
@@ -37,9 +38,9 @@ class ColumnParts:
     name: str
     edges: tuple[float, ...]
     rows: tuple[int, ...]
-    """Held-out rows in each part."""
+    """States in each part."""
     inside: tuple[float | None, ...]
-    """Share of them where the policy's pair is inside; None where there is no row."""
+    """Share of them where the policy's pair is inside; None where there is no state."""
     one_in: tuple[float | None, ...]
     """How unusual it typically is: as one in so many rows of the log."""
     matters: float
@@ -66,11 +67,15 @@ class Regions:
     """Where in the observations the policies of a run can be trusted."""
 
     rows: int
-    """Held-out rows, counted once for every policy."""
+    """States that are counted, once for every policy."""
+    held_out: int
+    """Of these, states of held-out episodes; the others the policies went to themselves."""
+    learned: bool
+    """Whether states are counted that the score learned from, because hardly any were held out."""
     limit: float
     """What is rarer than one in so many rows of the log is outside."""
     usual: tuple[tuple[float, float], ...]
-    """(n, share): in which share of states the policy's pair is more unusual than one in n rows."""
+    """(n, share): in which share of the log's states the policy's pair is more unusual than one in n rows."""
     visited_inside: float | None
     """Of the steps of its own episodes, the share inside; None where nothing ran."""
     columns: tuple[ColumnParts, ...]
@@ -88,8 +93,10 @@ def regions_of(
     held_out: np.ndarray,
     log: np.ndarray,
     visited: Sequence[np.ndarray] | None = None,
+    *,
+    learned: bool = False,
 ) -> Regions:
-    """Score what each policy does in held-out observations.
+    """Score what each policy does in held-out observations, and in those that it went to.
 
     **Arguments:**
 
@@ -97,22 +104,22 @@ def regions_of(
     - `held_out`: observations that no policy and no score learned from.
     - `log`: all observations, for the range of each column.
     - `visited`: observations of episodes that each policy ran itself.
+    - `learned`: whether some of `held_out` were not held out at all.
     """
-    obs = held_out.astype(np.float32)
-    scored = [_score(policy, obs) for policy in policies]
-    inside = np.concatenate([found for found, _ in scored])
-    one_in = np.concatenate([found for _, found in scored])
-    rows = np.concatenate([obs] * len(policies))
+    states = [held_out] * len(policies)
+    scored = [_score(policy, rows) for policy, rows in zip(policies, states, strict=True)]
+    usual = np.concatenate([one_in for _, one_in in scored])
+    own, own_inside = None, None
+    if visited is not None:
+        went = [_score(policy, rows) for policy, rows in zip(policies, visited, strict=True)]
+        own, own_inside = np.concatenate(visited), float(np.concatenate([good for good, _ in went]).mean())
+        scored, states = scored + went, states + list(visited)
+    inside, one_in = (np.concatenate(part) for part in zip(*scored, strict=True))
+    rows = np.concatenate(states)
     pairs, names = policies[0].pairs, policies[0].names
     assert pairs is not None  # noqa: S101  the caller's promise
     low, high = np.quantile(log, [_TAIL, 1 - _TAIL], axis=0).astype(float)
     varied = np.flatnonzero(high > low)
-    own, own_inside = None, None
-    if visited is not None:
-        found = [
-            _score(policy, seen.astype(np.float32))[0] for policy, seen in zip(policies, visited, strict=True)
-        ]
-        own, own_inside = np.concatenate(visited), float(np.concatenate(found).mean())
     log_rarity = np.log(one_in)
     columns = []
     for i in varied:
@@ -130,8 +137,10 @@ def regions_of(
     best = [int(varied[j]) for j in order[:_MOST]]
     return Regions(
         rows=len(rows),
+        held_out=len(usual),
+        learned=learned,
         limit=float(pairs.one_in(np.asarray(pairs.limit))),
-        usual=tuple((float(n), float(np.mean(one_in > n))) for n in (5, 20, 50, 100)),
+        usual=tuple((float(n), float(np.mean(usual > n))) for n in (5, 20, 50, 100)),
         visited_inside=own_inside,
         columns=tuple(columns[j] for j in order),
         plane=_plane(rows, inside, one_in, best, names, (low, high), own),
@@ -140,7 +149,7 @@ def regions_of(
 
 def _score(policy: Policy, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Whether each pair is inside, and how unusual it is."""
-    pairs = policy.pairs
+    obs, pairs = obs.astype(np.float32), policy.pairs
     assert pairs is not None  # noqa: S101
     parts = [obs[start : start + _AT_ONCE] for start in range(0, len(obs), _AT_ONCE)]
     score = np.concatenate([pairs(part, policy(part)) for part in parts])

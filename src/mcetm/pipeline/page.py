@@ -7,10 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mcetm.agents.inside import inside_of
-from mcetm.agents.policy import load_policy, seed_folders
-from mcetm.agents.regions import regions_of
+from mcetm.agents.policy import Policy, load_policy, seed_folders
+from mcetm.agents.regions import Regions, regions_of
 from mcetm.console import one_line
+from mcetm.data.transitions import Transitions
 from mcetm.documents import read_json
 from mcetm.errors import UserError
 from mcetm.estimates import load_estimates
@@ -27,7 +30,9 @@ from mcetm.tasks.datasets import source_name
 from mcetm.training.metrics import MetricsFile
 
 _ROWS = 20_000
-"""Held-out rows that are looked at, where a run of an earlier version is shown."""
+"""States of the log that are looked at, at most."""
+_FEW_EPISODES = 5
+"""Fewer held-out episodes do not show where in the log a policy can be trusted."""
 
 
 def make_page(folder: Path) -> Path:
@@ -72,7 +77,20 @@ def _found_again(folder: Path, config: TrainConfig) -> Findings:
     log = read_log_again(config, folder)
     held_out = log.split(config.holdout, seed=config.seed)[1].head(_ROWS)
     inside = tuple(inside_of(policy, held_out) for policy in policies)
-    return Findings(inside, regions_of(policies, held_out.obs, log.obs))
+    return Findings(inside, find_regions(policies, held_out, log))
+
+
+def find_regions(
+    policies: Sequence[Policy],
+    held_out: Transitions,
+    log: Transitions,
+    visited: Sequence[np.ndarray] | None = None,
+) -> Regions:
+    """Where policies can be trusted, by held-out states; by all of the log where too few were held out."""
+    few = held_out.num_episodes < _FEW_EPISODES
+    rows = log.obs if few else held_out.obs
+    chosen = np.random.default_rng(0).permutation(len(rows))[:_ROWS]
+    return regions_of(policies, rows[np.sort(chosen)], log.obs, visited, learned=few)
 
 
 def make_several(folders: Sequence[Path], out: Path) -> Path:

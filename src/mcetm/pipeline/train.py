@@ -19,7 +19,6 @@ import numpy as np
 from mcetm.agents.fit import Agent, fit_agent, mean_returns
 from mcetm.agents.inside import Inside, inside_of
 from mcetm.agents.policy import Policy
-from mcetm.agents.regions import regions_of
 from mcetm.data.card import Card, make_card
 from mcetm.data.transitions import Transitions
 from mcetm.errors import UserError
@@ -31,7 +30,7 @@ from mcetm.pipeline.environment import describe_environment
 from mcetm.pipeline.folder import compared_folder
 from mcetm.pipeline.lock import is_free_for_a_run, locked
 from mcetm.pipeline.models import Models, train_models
-from mcetm.pipeline.page import make_page
+from mcetm.pipeline.page import find_regions, make_page
 from mcetm.pipeline.results import write_card
 from mcetm.pipeline.sizes import check_sizes
 from mcetm.pipeline.source import read_log
@@ -191,7 +190,7 @@ def run_training(
     with stages.stage("report"):
         regions = None
         if scored:
-            regions = regions_of(scored, holdout.head(_SCORED).obs, log.obs, visited)
+            regions = find_regions(scored, holdout, log, visited)
         energies = ()
         if models is not None and models.held_out is not None and models.deltas is not None:
             energies = EnergyCounts.of(models.held_out, models.deltas)

@@ -53,7 +53,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1)
 
     def line(cells: Sequence[str], kind: str) -> str:
         named = (
-            f"<{kind}{' class=words' if i < words else ''}>{text(cell)}</{kind}>"
+            f"<{kind}{' class=words' if i < words else ''}>{_together(text(cell))}</{kind}>"
             for i, cell in enumerate(cells)
         )
         return f"<tr>{''.join(named)}</tr>"

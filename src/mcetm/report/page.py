@@ -41,7 +41,9 @@ class RunPage:
     @property
     def verdict(self) -> Verdict:
         """What it says on its first screen."""
-        return verdict_of(self.results, self.findings.inside, str(self.folder), self.estimates)
+        regions = self.findings.regions
+        own = None if regions is None else regions.visited_inside
+        return verdict_of(self.results, self.findings.inside, str(self.folder), self.estimates, own)
 
 
 def write_report(run: RunPage) -> Path:

@@ -104,7 +104,9 @@ def _least(regions: Regions | None) -> str:
         return ""
     column = max(regions.columns, key=lambda one: (shares(one)[1], one.matters))
     bad = shares(column)[1]
-    return f"{column.name}: {bad:.0%} of its range is not" if bad else "all are trusted where there are rows"
+    return (
+        f"{column.name}: {bad:.0%} of its range is not" if bad else "all are trusted where there are states"
+    )
 
 
 @dataclass(frozen=True)

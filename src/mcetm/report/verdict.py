@@ -16,6 +16,8 @@ _FEW = 0.9
 """Below this share of held-out states a policy leaves what the log knows too often to go unsaid."""
 _MOST = 5
 """Policies that get a sentence of their own."""
+_FEW_EPISODES = 5
+"""Shares of fewer held-out episodes are those of chance."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,18 @@ def verdict_of(
     inside: Sequence[Inside],
     folder: str = "RUN",
     estimates: Sequence[PolicyEstimates] = (),
+    own_inside: float | None = None,
 ) -> Verdict:
-    """The verdict on a run's own algorithm; `inside` is about held-out episodes, one for each seed."""
+    """The verdict on a run's own algorithm.
+
+    **Arguments:**
+
+    - `results`: the run's table.
+    - `inside`: about held-out episodes, one for each seed.
+    - `folder`: of the run, for commands that are advised.
+    - `estimates`: of its policies, where there are some.
+    - `own_inside`: of the steps of episodes that the policies ran, the share inside.
+    """
     name = list(results["algorithms"])[-1]
     found = results["algorithms"][name]
     if found is None and estimates:
@@ -51,7 +63,10 @@ def verdict_of(
             advice.append("Do not use these policies: what the log was made with earns more.")
         elif len(found["returns"]) > 1:
             advice.append(f"Choose the seed to use, and plan its first real episodes: mcetm select {folder}")
-    trusted, leaves = _trusted(inside)
+    better = _better(name, results)
+    if better is not None:
+        advice.append(better)
+    trusted, leaves = _trusted(inside, own_inside)
     if leaves:
         advice.append(
             "The policy often does what the log has not seen. Raise its caution (penalty), or collect data "
@@ -126,7 +141,20 @@ def _after_estimates(estimates: Sequence[PolicyEstimates], good: bool | None, fo
     ]
 
 
-def _trusted(inside: Sequence[Inside]) -> tuple[list[str], bool]:
+def _better(name: str, results: dict[str, Any]) -> str | None:
+    """Which other algorithm of the table earned more than any seed of this one."""
+    measured = {
+        other: found["returns"] for other, found in results["algorithms"].items() if found is not None
+    }
+    if name not in measured:
+        return None
+    best = max(measured, key=lambda other: float(np.mean(measured[other])))
+    if best == name or np.mean(measured[best]) <= max(measured[name]):
+        return None
+    return f"{best} earned more on the same log: {with_spread(measured[best])}. Consider a run of it."
+
+
+def _trusted(inside: Sequence[Inside], own_inside: float | None) -> tuple[list[str], bool]:
     if not inside:
         return ["Nothing is known: this algorithm learned in no world, so it has no score of pairs."], False
     shares = [one.policy for one in inside]
@@ -136,6 +164,12 @@ def _trusted(inside: Sequence[Inside]) -> tuple[list[str], bool]:
         f"In {span} of held-out states what the policy does is inside what the log knows; fresh rows of the "
         f"log itself would be in {inside[0].expected:.1%}."
     ]
+    if own_inside is not None:
+        said.append(f"In its own episodes {own_inside:.1%} of its steps are inside.")
+    held_out = len(inside[0].episodes)
+    if held_out < _FEW_EPISODES:
+        words = "1 episode was" if held_out == 1 else f"{held_out} episodes were"
+        said.append(f"Only {words} held out, so the share of held-out states says little.")
     columns: dict[str, list[float]] = {}
     for one in inside:
         for column, share in one.columns:
@@ -144,4 +178,4 @@ def _trusted(inside: Sequence[Inside]) -> tuple[list[str], bool]:
     said.append("Inside means that the log has such steps. It does not mean that the policy is good.")
     if worst and low < inside[0].expected:
         said.append(f"What is outside is so mostly by: {', '.join(worst)}.")
-    return said, low < _FEW
+    return said, min(low, 1.0 if own_inside is None else own_inside) < _FEW

@@ -11,14 +11,14 @@ from mcetm.agents.regions import ColumnParts, Plane, Regions
 from mcetm.report.html import text
 
 _FEW_ROWS = 5
-"""Parts with fewer held-out rows are not judged."""
+"""Parts with fewer states are not judged."""
 _TRUSTED = 0.9
 """A part of a column is trusted where so many of its rows are inside."""
 _SHARES = ((0.99, "good"), (_TRUSTED, "fair"), (0.5, "poor"), (-1.0, "bad"))
 _SHARE_WORDS = ("99 % or more inside", "90 to 99 %", "50 to 90 %", "less than half")
 _SHOWN = 10
 """Columns that get a strip; the others are summed up."""
-_SIZE, _LEFT, _BOTTOM = 300.0, 56.0, 40.0
+_SIZE, _LEFT, _BOTTOM = 300.0, 68.0, 40.0
 
 
 def where(regions: Regions) -> str:
@@ -36,11 +36,9 @@ def words_of(regions: Regions) -> list[str]:
     common = dict(regions.usual).get(20.0)
     if common is not None:
         said.append(
-            f"In {common:.1%} of held-out states what the policy does is more unusual than 1 in 20 rows of "
+            f"In {common:.1%} of the log's states what the policy does is more unusual than 1 in 20 rows of "
             "the log; fresh rows of the log are so in 5%."
         )
-    if regions.visited_inside is not None:
-        said.append(f"In its own episodes {regions.visited_inside:.1%} of the policy's steps are inside.")
     doubtful = [(column, bad) for column in regions.columns if (bad := doubted(column))]
     for column, parts in doubtful[:5]:
         ends = [f"{_number(low)} to {_number(high)} ({share:.0%} inside)" for low, high, share in parts[:3]]
@@ -56,7 +54,7 @@ def words_of(regions: Regions) -> list[str]:
         column = regions.columns[0]
         inside = sum(n * share for n, share in zip(column.rows, column.inside, strict=True) if share)
         said.append(
-            f"Of the {regions.rows - inside:,.0f} held-out states outside (of {regions.rows:,}), {share:.0%} "
+            f"Of the {regions.rows - inside:,.0f} states outside (of {regions.rows:,}), {share:.0%} "
             f"lie where {first} is {_number(a_low)} to {_number(a_high)} and {second} is {_number(b_low)} to "
             f"{_number(b_high)}."
         )
@@ -96,16 +94,26 @@ def _strips(regions: Regions) -> str:
         troubled = sum(shares(column)[1] > 0 for column in rest)
         others = f" {len(rest)} more columns matter less; {troubled} of them have parts not to be trusted."
     caption = (
-        "Each column of the observation over its range in the log. Colour: in how many held-out states "
-        f"the policy's action is inside the trust region. The column that matters most is first.{others}"
+        "Each column of the observation over its range in the log. Colour: in how many states the policy's "
+        f"action is inside the trust region. The column that matters most is first. {_states(regions)}"
+        f"{others}"
     )
     keys = _keys([*((kind, words) for (_, kind), words in zip(_SHARES, _SHARE_WORDS, strict=True)),
-                  ("empty", f"fewer than {_FEW_ROWS} held-out rows")])  # fmt: skip
+                  ("empty", f"fewer than {_FEW_ROWS} states")])  # fmt: skip
     return (
         '<figure><table class="parts"><thead><tr><th>column</th><th class="words">its range in the log</th>'
         f"<th>range trusted</th></tr></thead>{rows}</table>{keys}"
         f"<figcaption>{text(caption)}</figcaption></figure>"
     )
+
+
+def _states(regions: Regions) -> str:
+    """Which states are counted."""
+    which = f"{regions.held_out:,} of held-out episodes"
+    if regions.learned:
+        which = f"{regions.held_out:,} of the whole log, as hardly any were held out"
+    went = regions.rows - regions.held_out
+    return f"States: {which}" + (f", and {went:,} of the policy's own episodes." if went else ".")
 
 
 def _strip_row(column: ColumnParts) -> str:
@@ -118,7 +126,7 @@ def _strip_row(column: ColumnParts) -> str:
         )
         cells.append(_cell(20.0 * i, 0.0, 20.0, 20.0, kind, tip))
     words = (
-        f"{column.name}: {good:.0%} of its range is trusted, {bad:.0%} not, {unknown:.0%} has too few rows"
+        f"{column.name}: {good:.0%} of its range is trusted, {bad:.0%} not, {unknown:.0%} has too few states"
     )
     # One strip may be wide or narrow; its cells stretch with it.
     width = 20 * len(cells)
@@ -162,7 +170,7 @@ def _map(plane: Plane, regions: Regions) -> str:
     if went:
         words += " Circles: where the policy went in its own episodes, larger where it was more often."
     keys = _keys(
-        [*zip(("good", "fair", "poor", "bad"), _limit_words(limits), strict=True), ("empty", "no row")]
+        [*zip(("good", "fair", "poor", "bad"), _limit_words(limits), strict=True), ("empty", "no state")]
     )
     height, width = _SIZE + _BOTTOM, _SIZE + _LEFT + 8
     return (
@@ -213,8 +221,8 @@ def _by_share(share: float | None) -> str:
 
 def _tip(rows: int, share: float | None, one_in: float | None) -> str:
     if share is None or one_in is None:
-        return "no held-out row"
-    return f"{share:.0%} of {rows:,} rows inside, typically as unusual as 1 in {one_in:,.0f}"
+        return "no state"
+    return f"{share:.0%} of {rows:,} states inside, typically as unusual as 1 in {one_in:,.0f}"
 
 
 def _cell(x: float, y: float, width: float, height: float, kind: str, tip: str) -> str:
