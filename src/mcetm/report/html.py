@@ -81,7 +81,7 @@ def folded(heading: str, content: Any) -> str:
 
 def picture(path: Path, words: str) -> str:
     """A drawn picture with what it shows."""
-    return f"<figure>{_image(path, words)}<figcaption>{text(words)}</figcaption></figure>"
+    return f"<figure>{_image(path.with_suffix('.png'), words)}<figcaption>{text(words)}</figcaption></figure>"
 
 
 def chart(path: Path, words: str, lines: dict[str, Any]) -> str:
@@ -90,11 +90,12 @@ def chart(path: Path, words: str, lines: dict[str, Any]) -> str:
     return (
         f'<figure data-chart><script type="application/json">{data}</script>'
         f'<div class="live" role="img" aria-label="{text(words)}"></div>'
-        f'<div class="still">{_image(path, words)}</div>'
+        f'<div class="still">{_image(path.with_suffix(".svg"), words)}</div>'
         f"<figcaption>{text(words)} {_HINT}</figcaption></figure>"
     )
 
 
 def _image(path: Path, words: str) -> str:
-    source = base64.b64encode(path.with_suffix(".png").read_bytes()).decode()
-    return f'<img class="drawn" alt="{text(words)}" src="data:image/png;base64,{source}">'
+    kind = {".png": "png", ".svg": "svg+xml"}[path.suffix]
+    source = base64.b64encode(path.read_bytes()).decode()
+    return f'<img class="drawn" alt="{text(words)}" src="data:image/{kind};base64,{source}">'

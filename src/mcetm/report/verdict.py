@@ -16,6 +16,8 @@ _FEW = 0.9
 """Below this share of held-out states a policy leaves what the log knows too often to go unsaid."""
 _MOST = 5
 """Policies that get a sentence of their own."""
+_MATTERS = 0.1
+"""A share of what a policy gained over the log; that another algorithm earned less more goes unsaid."""
 _FEW_EPISODES = 5
 """Shares of fewer held-out episodes are those of chance."""
 
@@ -142,14 +144,16 @@ def _after_estimates(estimates: Sequence[PolicyEstimates], good: bool | None, fo
 
 
 def _better(name: str, results: dict[str, Any]) -> str | None:
-    """Which other algorithm of the table earned more than any seed of this one."""
+    """Which other algorithm of the table earned more, by so much and in so many seeds that it matters."""
     measured = {
         other: found["returns"] for other, found in results["algorithms"].items() if found is not None
     }
     if name not in measured:
         return None
     best = max(measured, key=lambda other: float(np.mean(measured[other])))
-    if best == name or np.mean(measured[best]) <= max(measured[name]):
+    gained = float(np.mean(measured[name])) - results["data_return"]
+    more = float(np.mean(measured[best])) - float(np.mean(measured[name]))
+    if best == name or min(measured[best]) <= max(measured[name]) or more <= _MATTERS * abs(gained):
         return None
     return f"{best} earned more on the same log: {with_spread(measured[best])}. Consider a run of it."
 

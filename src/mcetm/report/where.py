@@ -34,7 +34,7 @@ def words_of(regions: Regions) -> list[str]:
     """What the figure shows, in sentences."""
     said = []
     common = dict(regions.usual).get(20.0)
-    if common is not None:
+    if common is not None and not regions.learned:
         said.append(
             f"In {common:.1%} of the log's states what the policy does is more unusual than 1 in 20 rows of "
             "the log; fresh rows of the log are so in 5%."
