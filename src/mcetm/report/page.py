@@ -110,9 +110,9 @@ def _estimates(path: Path, found: Sequence[PolicyEstimates]) -> str:
     ]
     draw_estimates(path, [Estimates(tuple(found), first.log, first.log_return, first.quantity)])
     words = "Every estimate with its 90 % interval; a filled mark is believed, an empty one is not."
+    said = f"{first.quantity[:1].upper()}{first.quantity[1:]}; from {first.log}, whose own episodes earned "
     return (
-        f"<p>{text(first.quantity)}; from {text(first.log)}, whose own episodes earned "
-        f"{number(first.log_return)}.</p>"
+        f"<p>{text(said)}{number(first.log_return)}.</p>"
         + table(("policy", "estimator", "estimate", "90 % interval", "believed"), rows, words=2)
         + listed(reasons(found))
         + picture(path, words)

@@ -126,7 +126,15 @@ def write_index(folder: Path, runs: Sequence[Listed]) -> Path:
     """Write `index.html`: a line for each run, with a link to its report, those on one log together."""
     ready = [(run, run.page) for run in runs if run.page is not None]
     ready.sort(key=lambda each: (source_name(each[1].results["dataset"]), each[0].name))
-    head = ("run", "algorithm", "log", "the log's return", "policies' return", "inside, held-out")
+    head = (
+        "run",
+        "algorithm",
+        "log",
+        "the log's return",
+        "policies' return",
+        "inside, held-out",
+        "inside, own episodes",
+    )
     top = "".join(f"<th{' class=words' if i < 3 else ''}>{words}</th>" for i, words in enumerate(head))
     body = "".join(_index_row(run, found) for run, found in ready)
     rest = [f"{run.name}: {run.unfinished or run.what}" for run in runs if run.page is None]
@@ -145,11 +153,13 @@ def _index_row(run: Listed, found: RunPage) -> str:
     results = found.results
     own = list(results["algorithms"])[-1]
     link = f'<a href="{quote(run.name)}/report.html">{text(run.name)}</a>'
-    inside = found.findings.inside
+    inside, regions = found.findings.inside, found.findings.regions
+    own_inside = None if regions is None else regions.visited_inside
     cells = [
         number(results["data_return"]),
         _return(found),
         with_percent([one.policy for one in inside]) if inside else "–",
+        "–" if own_inside is None else f"{own_inside:.1%}",
     ]
     words = (link, text(own), text(source_name(results["dataset"])))
     return (

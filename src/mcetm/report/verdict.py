@@ -120,7 +120,7 @@ def _estimated(name: str, estimates: Sequence[PolicyEstimates]) -> tuple[list[st
     if len(estimates) > _MOST:
         said.append(f"{len(estimates) - _MOST} more policies are in the table of estimates.")
     count = min(len(estimates), _MOST)
-    words = "cannot be told apart from it by what is believed"
+    words = "what is believed does not say whether the policies earn more"
     if above or below:
         parts = [f"{above} of {count} more" if above else "", f"{below} of {count} less" if below else ""]
         words = f"{' and '.join(filter(None, parts))}, by estimates that are believed"
