@@ -4,6 +4,7 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -170,3 +171,20 @@ def test_the_columns_of_a_run_are_those_of_another_table_and_of_nothing_else(
     for name in ("log.npz", "log.csv"):
         assert main(["trust", str(run), str(tmp_path / name), "--json"]) == 0, name
         assert json.loads(capsys.readouterr().out)["seed-0"]["logged"] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("obs", "words"),
+    [
+        ([np.nan, 0.0, 0.0], "an observation is not finite"),
+        ([[0.0, 0.0, 0.0], [0.0, np.inf, 0.0]], r"an observation is not finite \(row 1\)"),
+        ([0.0, 0.0], "takes observations of width 3"),
+        (np.zeros((2, 2, 3)), "takes observations of width 3"),
+        (1.0, "takes observations of width 3"),
+    ],
+)
+def test_what_is_no_observation_is_refused_and_never_called_trusted(obs: Any, words: str) -> None:
+    policy = scored_policy()
+    for ask in (policy.trust, lambda rows: policy(rows, fallback=[0.0, 0.0])):
+        with pytest.raises(UserError, match=words):
+            ask(obs)

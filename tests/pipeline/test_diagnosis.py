@@ -12,7 +12,7 @@ from mcetm.agents import MCETM, SAC, Agent
 from mcetm.agents.learner import Spaces
 from mcetm.agents.sac import SACLearner
 from mcetm.dynamics import EnergyModel, Samples, Threshold, TrustRegion, World
-from mcetm.pipeline.diagnosis import _settled, diagnose
+from mcetm.pipeline.diagnosis import _settled, diagnose, visit
 from mcetm.tasks import get_task
 
 
@@ -50,8 +50,9 @@ def test_a_true_model_has_no_error_and_no_penalty_and_a_wrong_one_has() -> None:
     exact, off = (World(TruePendulum(off), cost, trust=trust) for off in (0.0, 3.0))
     algorithm = MCETM(samples=2, learner=config)
     right, wrong, mixed = (
-        diagnose(Agent(algorithm, sacs.actor, (0, 1), [], sacs, worlds=worlds), task, log, episodes=1)
+        diagnose(agent, visit(agent, task, episodes=1), log)
         for worlds in ((exact, exact), (off, off), (exact, off))
+        for agent in [Agent(algorithm, sacs.actor, (0, 1), [], sacs, worlds=worlds)]
     )
     assert mixed["error"] == [right["error"][0], wrong["error"][1]], "every seed in its own world"
     assert max(right["error"] + right["held_out_error"]) < 1e-3

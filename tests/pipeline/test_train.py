@@ -99,7 +99,7 @@ def test_a_run_is_complete_and_one_killed_in_its_stages_is_the_same(tmp_path: Pa
     found = json.loads((folder / "results.json").read_text())["algorithms"]["MC-ETM"]
     assert len(found["returns"]) == len(found["diagnosis"]["q"]) == 2
     assert "return_to_go" in found["diagnosis"]
-    assert (folder / "report.html").read_text().count("data:image/png") == 3
+    assert (folder / "report.html").read_text().count('src="data:image/') == 5
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == [10, 20]
     assert {"q", "spread", "truncated", "rollout_length", "return"} <= set(lines[-1])
@@ -233,7 +233,8 @@ def test_a_log_without_a_task_trains_and_says_what_is_missing(
     assert "worth knowing: only 400 transitions" in said
     assert "┃" not in said, "there is no table of nothing"
     report = (out / "report.html").read_text()
-    assert "returns were not measured" in report
+    assert "Not measured: there was no environment" in report
+    assert "<h2>Returns</h2>" not in report, "there is no table of nothing either"
     assert "<li>only 400 transitions" in report
     assert (out / "models" / "termination").is_dir(), "ends are learned where there is no rule"
     assert not (out / "models" / "energy").exists(), "MOPO needs no energy"

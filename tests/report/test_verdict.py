@@ -1,12 +1,14 @@
 """The first screen of a report says what was found, and never more."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mcetm.agents.inside import Inside
-from mcetm.report.page import write_report
+from mcetm.report.findings import Findings
+from mcetm.report.page import RunPage, write_report
 from mcetm.report.verdict import verdict_of
 
 
@@ -16,7 +18,7 @@ def results(returns: list[float] | None, data: float = -50.0) -> dict[str, Any]:
 
 
 def inside(share: float, columns: tuple[tuple[str, float], ...] = ()) -> Inside:
-    return Inside(1000, 0.99, share, 0.995, (share,), columns)
+    return Inside(1000, 0.99, share, 0.995, (share,) * 9, columns)
 
 
 @pytest.mark.parametrize(
@@ -58,18 +60,40 @@ def test_where_it_can_be_trusted() -> None:
     assert not any(sentence.startswith("The policy often does") for sentence in rarely.next)
 
 
+def test_where_a_policy_goes_itself_counts() -> None:
+    found = verdict_of(results([-20.0]), [inside(0.999)], own_inside=0.8)
+    assert found.trusted[1] == "In its own episodes 80.0% of its steps are inside."
+    assert any(sentence.startswith("The policy often does") for sentence in found.next)
+
+
+def test_a_share_of_few_episodes_says_so() -> None:
+    few = replace(inside(0.999), episodes=(1.0, 0.998))
+    said = verdict_of(results([-20.0]), [few]).trusted
+    assert "Only 2 episodes were held out, so the share of held-out states says little." in said
+
+
+def test_a_better_algorithm_of_the_table_is_named() -> None:
+    table = results([-20.0, -30.0])
+    table["algorithms"] = {"MOBILE": {"returns": [-10.0, -12.0]}, **table["algorithms"]}
+    words = "MOBILE earned more on the same log: -11.0 ± 1.4. Consider a run of it."
+    assert words in verdict_of(table, []).next
+    beside_its_gain = {**table, "data_return": -900.0}
+    in_some_seeds = {**table, "algorithms": {**table["algorithms"], "MOBILE": {"returns": [-10.0, -38.0]}}}
+    for too_little in (beside_its_gain, in_some_seeds):
+        assert not any("earned more" in sentence for sentence in verdict_of(too_little, []).next)
+
+
 def test_it_stands_first_on_the_page_and_nothing_in_it_is_markup(tmp_path: Path) -> None:
-    page = write_report(
+    run = RunPage(
         tmp_path,
         title="a run",
         results=results([-20.0, -30.0]),
         histories={"MC-ETM": []},
-        energies=None,
-        thresholds=None,
         config={},
         environment={},
-        inside=[inside(0.5, (("<b>level</b>", 0.9),))],
-    ).read_text()
+        findings=Findings((inside(0.5, (("<b>level</b>", 0.9),)),)),
+    )
+    page = write_report(run).read_text()
     assert page.index("<h2>What it earns</h2>") < page.index("<table>")
     assert "&lt;b&gt;level&lt;/b&gt;" in page
     assert "<b>level</b>" not in page

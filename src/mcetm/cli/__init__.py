@@ -15,6 +15,7 @@ from mcetm.cli.data import Data
 from mcetm.cli.estimate import Estimate, Select
 from mcetm.cli.export import Export
 from mcetm.cli.parsing import in_one_sentence
+from mcetm.cli.report import Report
 from mcetm.cli.settings import ListSettings
 from mcetm.cli.signals import INTERRUPTED, interruptible
 from mcetm.cli.train import Evaluate, Train
@@ -50,6 +51,7 @@ _COMMANDS: dict[str, type[Command]] = {
     "estimate": Estimate,
     "select": Select,
     "compare": Compare,
+    "report": Report,
     "trust": TrustOf,
     "export": Export,
     "settings": ListSettings,

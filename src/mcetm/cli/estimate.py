@@ -51,6 +51,7 @@ class Estimate:
         from mcetm.console import output, say
         from mcetm.errors import UserError
         from mcetm.pipeline.estimate import estimate_runs
+        from mcetm.pipeline.page import make_page
         from mcetm.report.estimates import draw_estimates, show_estimates
 
         if not self.runs:
@@ -60,6 +61,9 @@ class Estimate:
             self.runs, read_given(self.log, self.task), settings=settings_of(self.set), seed=self.seed
         )
         draw_estimates(self.out / "estimate.png", results)
+        for run in self.runs:
+            if (run / "report.html").is_file():
+                make_page(run)  # its first screen says what was estimated
         if self.json:
             print(json.dumps([found.to_dict() for found in results], indent=1, allow_nan=False))
             return 0

@@ -32,7 +32,16 @@ from mcetm.training.batches import Batch
 _ROWS = 1000
 
 
-def diagnose(agent: Agent, task: Task, holdout: Transitions, *, episodes: int) -> dict[str, list[float]]:
+def visit(agent: Agent, task: Task, *, episodes: int) -> list[Rows]:
+    """Episodes of each seed's finished policy in the environment."""
+    learners = cast(Learner, agent.learner)
+    each: list[Learner] = [take_members(learners, i) for i in range(len(agent.worlds))]
+    actors = [acting(learner.actor) for learner in each]
+    with Pool() as pool:
+        return run_episodes(task, actors, episodes=episodes, seed=11, pool=pool)
+
+
+def diagnose(agent: Agent, visited: list[Rows], holdout: Transitions) -> dict[str, list[float]]:
     """The numbers, each with one value for every seed; each seed has its world, without one only values."""
     worlds, learners = agent.worlds, cast(Learner, agent.learner)
     view = cast(ModelBased, agent.algorithm).view if agent.algorithm.model_based else None
@@ -40,10 +49,6 @@ def diagnose(agent: Agent, task: Task, holdout: Transitions, *, episodes: int) -
     held = Batch.of(holdout.with_next).draw(_ROWS, key=jax.random.key(0))
     each: list[Learner] = [take_members(learners, i) for i in range(len(worlds))]
     found: dict[str, list[float]] = {}
-    with Pool() as pool:
-        visited = run_episodes(
-            task, [acting(learner.actor) for learner in each], episodes=episodes, seed=11, pool=pool
-        )
     for learner, world, rows in zip(each, worlds, visited, strict=True):
         settled, returns = _settled(rows, learner.config.discount)
         chosen = np.random.default_rng(0).choice(settled, _ROWS)

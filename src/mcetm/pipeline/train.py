@@ -18,23 +18,24 @@ import numpy as np
 
 from mcetm.agents.fit import Agent, fit_agent, mean_returns
 from mcetm.agents.inside import Inside, inside_of
+from mcetm.agents.policy import Policy
 from mcetm.data.card import Card, make_card
 from mcetm.data.transitions import Transitions
 from mcetm.errors import UserError
 from mcetm.files import write_json
 from mcetm.memory import is_shortage
 from mcetm.pipeline.config import Baseline, TrainConfig, plain_of, read_config
-from mcetm.pipeline.diagnosis import diagnose
+from mcetm.pipeline.diagnosis import diagnose, visit
 from mcetm.pipeline.environment import describe_environment
 from mcetm.pipeline.folder import compared_folder
 from mcetm.pipeline.lock import is_free_for_a_run, locked
 from mcetm.pipeline.models import Models, train_models
+from mcetm.pipeline.page import find_regions, make_page
 from mcetm.pipeline.results import write_card
 from mcetm.pipeline.sizes import check_sizes
 from mcetm.pipeline.source import read_log
 from mcetm.pipeline.stages import Stages
-from mcetm.report.page import write_report
-from mcetm.tasks.datasets import source_name
+from mcetm.report.findings import EnergyCounts, Findings
 from mcetm.tasks.environments import check_environment
 from mcetm.tasks.own import module_file
 from mcetm.tasks.registry import Task, get_task
@@ -150,6 +151,8 @@ def run_training(
         models = train_models(config, train, holdout, task, folder=folder / "models", stages=stages)
     outcomes: list[Outcome] = []
     inside: list[Inside] = []
+    scored: list[Policy] = []
+    visited: list[np.ndarray] | None = None
     for line in lines:
         own = line is lines[-1]
         place = folder if own else compared_folder(folder, line.label)
@@ -181,24 +184,22 @@ def run_training(
                 episodes = config.evaluation.episodes
                 found = tuple(mean_returns(agent.actors, task, episodes, config.seeds))
                 if agent.learner is not None:
-                    diagnosis = diagnose(agent, task, holdout, episodes=episodes)
+                    went = visit(agent, task, episodes=episodes)
+                    diagnosis = diagnose(agent, went, holdout)
+                    visited = [rows["obs"] for rows in went] if own else None
         outcomes.append(Outcome(line.label, found, agent.history, diagnosis))
     run = Run(folder, config, float(log.episode_returns.mean()), tuple(outcomes), models, task)
     results = results_of(run)
     write_json(folder / "results.json", results)
     with stages.stage("report"):
-        write_report(
-            folder,
-            title=f"{config.label} on {source_name(config.dataset)}",
-            results=results,
-            histories={outcome.name: outcome.history for outcome in outcomes},
-            energies=None if models is None else models.held_out,
-            thresholds=None if models is None else models.deltas,
-            config=plain_of(config),
-            environment=environment,
-            log=card,
-            inside=inside,
-        )
+        regions = None
+        if scored:
+            regions = find_regions(scored, holdout, log, visited)
+        energies = ()
+        if models is not None and models.held_out is not None and models.deltas is not None:
+            energies = EnergyCounts.of(models.held_out, models.deltas)
+        Findings(tuple(inside), regions, energies).save(folder)
+        make_page(folder)
     return run
 
 

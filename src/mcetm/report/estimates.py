@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcetm.console import one_line
-from mcetm.estimates import LABELS, Choice, Estimate, Estimates, Plan
+from mcetm.estimates import LABELS, Choice, Estimate, Estimates, Plan, PolicyEstimates
 from mcetm.report.figures import STYLES, figure, legend_below
 
 if TYPE_CHECKING:
@@ -29,27 +29,28 @@ def show_estimates(found: Estimates, console: Console) -> None:
     table.add_column("believed", justify="left")
     for each in found.of_policies:
         for i, one in enumerate(each.of):
-            table.add_row(Text(each.policy if i == 0 else ""), one.label, *_cells(one))
+            table.add_row(Text(each.policy if i == 0 else ""), one.label, *cells_of(one))
         table.add_section()
     table.add_row("the log's own", "measured", shown(found.log_return), "", "")
     console.print(table)
     for each in found.of_policies:
         console.print(Text(f"{each.policy} is {each.verdict}"))
-    for reason in _reasons(found):
+    for reason in reasons(found.of_policies):
         console.print(Text(f"• {reason}"))
 
 
-def _cells(one: Estimate) -> tuple[str, str, str]:
+def cells_of(one: Estimate) -> tuple[str, str, str]:
+    """An estimate in a table: number, interval, and whether it is believed."""
     if one.value is None or one.interval is None:
         return "–", "–", "refused"
     low, high = one.interval
     return shown(one.value), f"[{shown(low)}, {shown(high)}]", "yes" if one.believed else "no"
 
 
-def _reasons(found: Estimates) -> list[str]:
+def reasons(policies: Sequence[PolicyEstimates]) -> list[str]:
     """Why estimates are not believed; a reason that several share is said once."""
     by_reason: dict[tuple[str, str], list[str]] = {}
-    for each in found.of_policies:
+    for each in policies:
         for one in each.of:
             for reason in () if one.believed else one.reasons:
                 by_reason.setdefault((one.label, reason), []).append(each.policy)
@@ -74,7 +75,7 @@ def show_choice(choice: Choice, console: Console) -> None:
     table.add_column("believed")
     for one in choice.candidates:
         chosen = one.estimates.chosen
-        cells = ("–", "–", "refused") if chosen is None else _cells(chosen)
+        cells = ("–", "–", "refused") if chosen is None else cells_of(chosen)
         believed = "yes" if one.estimates.believed else "no"
         table.add_row(Text(one.name), "–" if chosen is None else chosen.label, *cells[:2], believed)
     console.print(table)

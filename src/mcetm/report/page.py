@@ -1,171 +1,169 @@
-"""The report of a run: one HTML page that needs nothing beside it."""
+"""The report of a run: one HTML page that needs nothing beside it, with the verdict on its first screen."""
 
 from __future__ import annotations
 
-import base64
-import html
-import json
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mcetm.agents.inside import Inside
-from mcetm.console import one_line
 from mcetm.data.card import Card
+from mcetm.estimates import Estimates, PolicyEstimates
 from mcetm.files import write_text
 from mcetm.numbers import number, numbers, with_spread
 from mcetm.report.card import transitions_of
-from mcetm.report.figures import STYLES, figure
+from mcetm.report.drawn import draw_energies
+from mcetm.report.estimates import cells_of, draw_estimates, reasons
+from mcetm.report.findings import Findings
+from mcetm.report.html import folded, listed, page, picture, section, table, text
+from mcetm.report.lines import Line, lines_figure
 from mcetm.report.verdict import Verdict, verdict_of
-
-_CSS = """
-:root { color-scheme: light dark; --ink: #222; --faint: #555; --line: #ddd; --box: #f5f5f5; --page: #fff }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #ddd; --faint: #aaa; --line: #444; --box: #262626; --page: #161616 }
-}
-@media print {
-  :root { --ink: #000; --faint: #333; --line: #999; --box: #fff; --page: #fff }
-  details { display: none }
-  figure, section { break-inside: avoid }
-}
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page) }
-body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
-table { border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto }
-td, th { padding: .3rem .8rem; border-bottom: 1px solid var(--line); text-align: right }
-td:first-child, th:first-child { text-align: left }
-img { max-width: 100%; background: #fff }
-pre { background: var(--box); padding: 1rem; overflow: auto }
-figure { margin: 2rem 0 }
-figcaption { color: var(--faint) }
-section { background: var(--box); border-left: .3rem solid var(--faint); padding: .2rem 1rem; margin: 1rem 0 }
-section h2 { font-size: 1rem; margin: .6rem 0 0 }
-section p { margin: .1rem 0 .6rem; overflow-wrap: anywhere }
-@media (max-width: 30rem) {
-  body { margin: 1rem auto }
-  td, th { padding: .3rem .4rem }
-  h1 { font-size: 1.5rem }
-}
-"""
+from mcetm.report.where import where
 
 
-def write_report(
-    folder: Path,
-    *,
-    title: str,
-    results: dict[str, Any],
-    histories: dict[str, list[dict[str, Any]]],
-    energies: np.ndarray | None,
-    thresholds: np.ndarray | None,
-    config: dict[str, Any],
-    environment: dict[str, Any],
-    log: Card | None = None,
-    inside: Sequence[Inside] = (),
-) -> Path:
-    """Draw the figures of a run and put verdict, table, figures and settings on one page."""
-    figures = folder / "figures"
-    shown: list[tuple[str, str]] = []
-    if any("return" in line for history in histories.values() for line in history):
-        draw_learning(figures / "learning", histories, results["data_return"])
-        shown.append(
-            ("learning", "Return of the policy without noise while it learns; bands span the seeds.")
-        )
-    if energies is not None and thresholds is not None:
-        draw_energies(figures / "energies", energies, thresholds)
-        words = "Energies that each member's samples reach on held-out data, and its threshold δ."
-        shown.append(("energies", words))
-    own = list(histories)[-1]
-    if any("q" in line for line in histories[own]):
-        draw_signals(figures / "signals", histories[own])
-        words = f"{own}: mean Q, the penalty before its weight, and the shares that are cut off."
-        shown.append(("signals", words))
-    verdict = verdict_of(results, inside, str(folder))
-    parts = [f"<h1>{html.escape(title)}</h1>", _verdict(verdict), _table(results), _diagnosis(results)]
-    if log is not None:
-        parts.append(_log(log))
-    for name, words in shown:
-        image = base64.b64encode((figures / f"{name}.png").read_bytes()).decode()
-        source = f"data:image/png;base64,{image}"
-        parts.append(
-            f'<figure><img alt="{html.escape(words)}" src="{source}">'
-            f"<figcaption>{html.escape(words)}</figcaption></figure>"
-        )
-    for heading, content in (("Settings", config), ("Environment", environment)):
-        text = html.escape(json.dumps(content, indent=1))
-        parts.append(f"<details><summary>{heading}</summary><pre>{text}</pre></details>")
-    page = (
-        f'<!doctype html><html lang="en"><meta charset="utf-8">'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{html.escape(title)}</title>"
-        f"<style>{_CSS}</style><body>{''.join(parts)}</body></html>\n"
-    )
-    path = folder / "report.html"
-    write_text(path, page)
+@dataclass(frozen=True)
+class RunPage:
+    """All that the page of a run is made of."""
+
+    folder: Path
+    title: str
+    results: dict[str, Any]
+    histories: dict[str, list[dict[str, Any]]]
+    """Metrics of each algorithm, the run's own last."""
+    config: dict[str, Any]
+    environment: dict[str, Any]
+    card: Card | None = None
+    findings: Findings = field(default_factory=Findings)
+    estimates: tuple[PolicyEstimates, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """What it says on its first screen."""
+        regions = self.findings.regions
+        own = None if regions is None else regions.visited_inside
+        return verdict_of(self.results, self.findings.inside, str(self.folder), self.estimates, own)
+
+
+def write_report(run: RunPage) -> Path:
+    """Draw the figures of a run, and put everything on one page in its folder."""
+    figures, findings = run.folder / "figures", run.findings
+    own = list(run.histories)[-1]
+    regions = findings.regions
+    settings = folded("Settings", run.config), folded("Environment", run.environment)
+    parts = [
+        f"<h1>{text(run.title)}</h1>",
+        verdict_box(run.verdict),
+        section("Where it can be trusted", "" if regions is None else where(regions)),
+        section("Returns", _returns(run.results)),
+        section("Estimates from the log alone", _estimates(figures / "estimates", run.estimates)),
+        section("The log", "" if run.card is None else _log(run.card)),
+        section("While it learned", _learning(figures / "learning", run.histories, run.results)),
+        section(f"Signals of {own}", _signals(figures, run.histories[own])),
+        section("Where the policies go", _diagnosis(run.results)),
+        section("The model's energies", _energies(figures / "energies", findings)),
+        f'<div class="screen">{section("Settings and environment", *settings)}</div>',
+    ]
+    path = run.folder / "report.html"
+    write_text(path, page(run.title, parts))
     return path
 
 
-def _verdict(verdict: Verdict) -> str:
-    parts = []
-    for heading, sentences in (
+def verdict_box(verdict: Verdict, *, heading: str = "") -> str:
+    """The verdict, with a colour at its side where something is known."""
+    parts = [] if not heading else [heading]
+    level = "h3" if heading else "h2"
+    for words, sentences in (
         ("What it earns", verdict.earns),
-        ("Where it can be trusted", verdict.trusted),
+        ("How far it can be trusted", verdict.trusted),
         ("What to do next", verdict.next),
     ):
         if sentences:
-            words = "".join(f"<p>{html.escape(one_line(sentence, 1000))}</p>" for sentence in sentences)
-            parts.append(f"<h2>{heading}</h2>{words}")
-    return f"<section>{''.join(parts)}</section>"
+            said = "".join(f"<p>{text(sentence)}</p>" for sentence in sentences)
+            parts.append(f"<{level}>{words}</{level}>{said}")
+    tone = {True: " good", False: " bad", None: ""}[verdict.good]
+    return f'<section class="verdict{tone}">{"".join(parts)}</section>'
 
 
-def draw_learning(path: Path, histories: dict[str, list[dict[str, Any]]], data_return: float) -> None:
-    """Returns over updates, one line for each algorithm."""
-    with figure(path, width=7.0, height=3.6, formulas=False) as drawn:
-        axis = drawn.subplots()
-        for (name, history), style in zip(histories.items(), STYLES, strict=False):
-            lines = [line for line in history if "return" in line]
-            if not lines:
-                continue
-            steps = [line["step"] for line in lines]
-            returns = np.array([np.atleast_1d(line["return"]) for line in lines])
-            axis.plot(steps, returns.mean(axis=1), label=one_line(name), markersize=4, **style)
-            axis.fill_between(
-                steps, returns.min(axis=1), returns.max(axis=1), color=style["color"], alpha=0.15
-            )
-        axis.axhline(data_return, color="0.5", linewidth=1, label="the data's own mean")
-        axis.set(xlabel="updates", ylabel="return")
-        axis.legend(fontsize=8)
+def _returns(results: dict[str, Any]) -> str:
+    """What was measured; nothing where nothing was, as the verdict says so already."""
+    measured = {name: found for name, found in results["algorithms"].items() if found is not None}
+    if not measured:
+        return ""
+    scored = any(found["score"] is not None for found in measured.values())
+    rows = [["the log", number(results["data_return"]), *([""] * scored), ""]]
+    for name, found in measured.items():
+        score = [] if not scored else ["" if found["score"] is None else f"{found['score']:.1f}"]
+        rows.append([name, with_spread(found["returns"]), *score, ", ".join(numbers(found["returns"]))])
+    return table(("", "return", *(["score"] * scored), "of each seed"), rows)
 
 
-def draw_energies(path: Path, energies: np.ndarray, thresholds: np.ndarray) -> None:
-    """Histograms by member, with the threshold of each."""
-    with figure(path, width=7.0, height=2.8) as drawn:  # powers on its axis are formulas; it has no names
-        axes = np.atleast_1d(drawn.subplots(1, len(energies), sharey=True))
-        for i, (axis, values, threshold) in enumerate(zip(axes, energies, thresholds, strict=True)):
-            axis.hist(values, bins=60, color="#56B4E9", log=True)
-            axis.axvline(threshold, color="#D55E00", linestyle="--", label="δ")
-            axis.set(xlabel="energy E", title=f"member {i}")
-        axes[0].set(ylabel="held-out samples")
-        axes[0].legend()
-
-
-def draw_signals(path: Path, history: list[dict[str, Any]]) -> None:
-    """What the critic and the safety measures did over training."""
-    panels = (
-        (("q", "target"), "value"),
-        (("spread", "uncertainty"), "penalty"),
-        (("truncated", "rollout_truncated", "rollout_terminated"), "share"),
+def _estimates(path: Path, found: Sequence[PolicyEstimates]) -> str:
+    if not found:
+        return ""
+    first = found[0].of[0]
+    rows = [
+        (each.policy if i == 0 else "", one.label, *cells_of(one))
+        for each in found
+        for i, one in enumerate(each.of)
+    ]
+    draw_estimates(path, [Estimates(tuple(found), first.log, first.log_return, first.quantity)])
+    words = "Every estimate with its 90 % interval; a filled mark is believed, an empty one is not."
+    said = f"{first.quantity[:1].upper()}{first.quantity[1:]}; from {first.log}, whose own episodes earned "
+    return (
+        f"<p>{text(said)}{number(first.log_return)}.</p>"
+        + table(("policy", "estimator", "estimate", "90 % interval", "believed"), rows, words=2)
+        + listed(reasons(found))
+        + picture(path, words)
     )
-    with figure(path, width=9.0, height=2.8, formulas=False) as drawn:
-        for axis, (names, label) in zip(drawn.subplots(1, 3), panels, strict=True):
-            for name, style in zip(names, STYLES, strict=False):
-                lines = [line for line in history if name in line]
-                if lines:
-                    steps, values = zip(*((line["step"], np.mean(line[name])) for line in lines), strict=True)
-                    axis.plot(steps, values, label=name.replace("_", " "), markevery=4, markersize=4, **style)
-            axis.set(xlabel="updates", ylabel=label)
-            if axis.lines:
-                axis.legend(fontsize=8)
+
+
+def _learning(path: Path, histories: dict[str, list[dict[str, Any]]], results: dict[str, Any]) -> str:
+    lines = [line for name, history in histories.items() if (line := learning_line(name, history))]
+    words = "Return of the policy without noise while it learns; bands span the seeds."
+    if not lines:
+        return ""
+    return lines_figure(path, words, lines, up="return", level=results["data_return"])
+
+
+def learning_line(name: str, history: Sequence[dict[str, Any]]) -> Line | None:
+    """Returns over updates; None where they were not measured on the way."""
+    lines = [line for line in history if "return" in line]
+    if not lines:
+        return None
+    values = np.array([np.atleast_1d(line["return"]) for line in lines], float)
+    return Line.of_seeds(name, [line["step"] for line in lines], values)
+
+
+_PANELS = (
+    (("q", "target"), "value", "Mean Q of the critics, and the targets they learn."),
+    (("spread", "uncertainty"), "penalty", "The penalty before its weight."),
+    (("truncated", "rollout_truncated", "rollout_terminated"), "share", "Shares of steps that are cut off."),
+)
+
+
+def _signals(figures: Path, history: Sequence[dict[str, Any]]) -> str:
+    """What the critic and the safety measures did over training."""
+    found = []
+    for names, label, words in _PANELS:
+        lines = []
+        for name in names:
+            rows = [line for line in history if name in line]
+            if rows:
+                values = np.array([[np.mean(line[name])] for line in rows], float)
+                steps = [line["step"] for line in rows]
+                lines.append(Line.of_seeds(name.replace("_", " "), steps, values))
+        if lines:
+            found.append(lines_figure(figures / f"signals-{label}", words, lines, up=label))
+    return f'<div class="where">{"".join(found)}</div>' if found else ""
+
+
+def _energies(path: Path, findings: Findings) -> str:
+    if not findings.energies:
+        return ""
+    draw_energies(path, findings.energies)
+    return picture(path, "Energies that each member's samples reach on held-out data, and its threshold δ.")
 
 
 def _log(card: Card) -> str:
@@ -173,16 +171,16 @@ def _log(card: Card) -> str:
     metadata = card.metadata
     ends = f"{card.episodes:,}, {card.terminations:,} terminated and {card.truncations:,} truncated"
     rows = [("source", metadata.source), ("transitions", transitions_of(card)), ("episodes", ends)]
-    for field, names in (("observations", metadata.obs_names), ("actions", metadata.action_names)):
+    if card.returns is not None:
+        spread = f"{number(card.returns.minimum)} to {number(card.returns.maximum)}"
+        rows.append(("their returns", f"{number(card.returns.mean)} on average, {spread}"))
+    for named, names in (("observations", metadata.obs_names), ("actions", metadata.action_names)):
         if names is not None:
-            rows.append((field, ", ".join(names)))
+            rows.append((named, ", ".join(names)))
     if metadata.reward_name is not None:
         rows.append(("reward", metadata.reward_name))
-    cells = "".join(f"<tr><td>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>" for a, b in rows)
-    known = "".join(f"<li>{html.escape(one_line(words, 1000))}</li>" for words in card.warnings)
-    return f"<h2>The log</h2><table>{cells}</table>" + (
-        f"<p>Worth knowing:</p><ul>{known}</ul>" if known else ""
-    )
+    known = f"<p>Worth knowing:</p>{listed(card.warnings)}" if card.warnings else ""
+    return table((), rows, words=2) + known
 
 
 _DIAGNOSIS = (
@@ -200,37 +198,19 @@ _DIAGNOSIS = (
 def _diagnosis(results: dict[str, Any]) -> str:
     """Where the finished policies go: what the critic believes of it, and what the model knows."""
     rows = [
-        (name, [_mean(found["diagnosis"].get(key)) for _, key in _DIAGNOSIS])
+        (name, *(_mean(found["diagnosis"].get(key)) for _, key in _DIAGNOSIS))
         for name, found in results["algorithms"].items()
         if found is not None and found["diagnosis"] is not None
     ]
     if not rows:
         return ""
-    head = "".join(f"<th>{html.escape(words)}</th>" for words, _ in _DIAGNOSIS)
-    body = "".join(
-        f"<tr><td>{html.escape(name)}</td>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
-        for name, cells in rows
+    words = (
+        "Means over the states that the finished policies visit, and seeds: the critic's value against the "
+        "discounted return that followed, the model's one-step error, how often it is not trusted, and the "
+        "spread of values over its members."
     )
-    return (
-        "<h2>Where the policies go</h2><p>Means over the states that the finished policies visit, and seeds: "
-        "the critic's value against the discounted return that followed, the model's one-step error, how "
-        f"often it is not trusted, and the spread of values over its members.</p><table><tr><th></th>{head}"
-        f"</tr>{body}</table>"
-    )
+    return f"<p>{text(words)}</p>" + table(("", *(said for said, _ in _DIAGNOSIS)), rows)
 
 
 def _mean(seeds: list[float] | None) -> str:
     return "" if seeds is None else number(float(np.mean(seeds)))
-
-
-def _table(results: dict[str, Any]) -> str:
-    measured = {name: found for name, found in results["algorithms"].items() if found is not None}
-    rows = [("the data", number(results["data_return"]), "", "")]
-    for name, found in measured.items():
-        score = "" if found["score"] is None else f"{found['score']:.1f}"
-        rows.append((name, with_spread(found["returns"]), score, ", ".join(numbers(found["returns"]))))
-    cells = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows)
-    body = "".join(f"<tr>{row}</tr>" for row in cells)
-    table = f"<table><tr><th></th><th>return</th><th>score</th><th>seeds</th></tr>{body}</table>"
-    missing = "" if measured else "<p>The policies' returns were not measured: there is no environment.</p>"
-    return table + missing
