@@ -95,9 +95,15 @@ def to_plain(content: Any) -> Any:
 def from_plain(kind: type[_T], content: Any, place: str = "") -> _T:
     """Settings from plain data; a mistake is one sentence that begins with the setting's full path."""
     try:
-        return TypeAdapter(kind).validate_python(content)
+        return _reader_of(kind).validate_python(content)
     except ValidationError as error:
         raise UserError(explain(error, kind, place)) from None
+
+
+@functools.cache
+def _reader_of(kind: Any) -> TypeAdapter[Any]:
+    """What checks settings of a class; to make it takes longer than to use it."""
+    return TypeAdapter(kind)
 
 
 def explain(error: ValidationError, kind: Any, place: str = "") -> str:

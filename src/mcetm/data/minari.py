@@ -173,10 +173,10 @@ def _boxes(space: dict[str, Any], path: tuple[str | int, ...], what: str, place:
     elif space["type"] == "Box":
         shape = tuple(int(size) for size in space["shape"])
         low, high = np.array(space["low"], np.float64), np.array(space["high"], np.float64)
-        if (low > high).any():
-            raise ValueError("bounds are crossed")
         if low.shape != shape or high.shape != shape or np.isnan(low).any() or np.isnan(high).any():
             raise ValueError("bounds do not fit the shape")
+        if (low > high).any():
+            raise DataError(place, [Fault(what, "has a lower bound above its upper one")])
         if is_image(shape, str(space["dtype"])):
             raise DataError(place, [Fault(what, "images are not supported, only vectors of numbers")])
         yield _Box(path, shape, low.ravel(), high.ravel())

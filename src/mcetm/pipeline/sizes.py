@@ -84,12 +84,12 @@ def _needs(part: Any, place: str, log: Transitions, seeds: int) -> Iterator[Need
     if buffer := chosen("batch", "horizon", "retain"):
         row = 2 * log.obs_dim + log.action_dim
         least = many * math.prod(buffer.values()) * row * _NUMBER
+        yield Need("imagined experience", {**copies, **buffer}, least)
         if (allowed := values.get(f"{place}.memory")) is not None and least > allowed * 1e9:
             raise UserError(
                 f"The setting '{place}.memory' allows {allowed:g} GB of imagined experience, and it takes at "
                 f"least {least / 1e9:.3g}: raise it, or lower {' or '.join(buffer)}."
             )
-        yield Need("imagined experience", {**copies, **buffer}, least)
     if samples := chosen("samples", "references"):
         yield Need("the next states of one row", samples, max(samples.values()) * log.obs_dim * _NUMBER)
     for path, value in values.items():
