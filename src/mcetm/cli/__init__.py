@@ -15,6 +15,7 @@ from mcetm.cli.estimate import Estimate, Select
 from mcetm.cli.export import Export
 from mcetm.cli.settings import ListSettings
 from mcetm.cli.signals import INTERRUPTED, interruptible
+from mcetm.cli.sweep import Sweep
 from mcetm.cli.train import Evaluate, Train
 from mcetm.cli.trust import TrustOf
 from mcetm.console import say
@@ -41,6 +42,7 @@ class Command(Protocol):
 _COMMANDS: dict[str, type[Command]] = {
     "data": Data,
     "train": Train,
+    "sweep": Sweep,
     "evaluate": Evaluate,
     "estimate": Estimate,
     "select": Select,
