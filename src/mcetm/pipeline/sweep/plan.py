@@ -188,7 +188,7 @@ def read_sweep(path: Path, changes: Sequence[str] = ()) -> SweepPlan:
     """A plan from its file, with some of it changed; files it names are looked for where it was called."""
     if not path.exists():
         raise UserError(f"There is no file {path}; a sweep is a TOML file (docs/sweep.md).")
-    content = parse_toml(path, read_bytes(path, largest=2**22))
+    content = {"executor": {}, "search": {}, **parse_toml(path, read_bytes(path, largest=2**22))}
     return checked(path, put_all(content, changes), SweepPlan)
 
 

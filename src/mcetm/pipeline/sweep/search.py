@@ -133,14 +133,13 @@ def _asked(
         sampler = optuna.samplers.TPESampler(
             seed=int(np.random.SeedSequence(seed).generate_state(1)[0]),
             constant_liar=True,  # of a batch, each knows what the others try
-            constraints_func=lambda trial: (trial.user_attrs["disbelief"],),
         )
         study = optuna.create_study(direction="maximize", sampler=sampler)
         for values, score in scores:
             study.enqueue_trial(dict(values))
             trial = study.ask()
             _suggested(trial, system)
-            trial.set_user_attr("disbelief", 1.0 if score is None else 0.5 - score.believed)
+            trial.set_constraint("disbelief", 1.0 if score is None else 0.5 - score.believed)
             if score is None or score.value is None:
                 study.tell(trial, state=optuna.trial.TrialState.FAIL)
             else:

@@ -1,4 +1,4 @@
-"""A sweep for people: how far it is, what has failed, what was found and chosen; on a terminal and as files."""
+"""A sweep for people: how far it is, what has failed, what was found and chosen; on screen and in files."""
 
 from __future__ import annotations
 

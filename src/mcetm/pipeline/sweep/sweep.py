@@ -1,4 +1,4 @@
-"""A sweep, from its plan to what is chosen: begun, gone on with, and read back from its folder at any time."""
+"""A sweep, from its plan to what is chosen: begun, gone on with, and read back from its folder."""
 
 from __future__ import annotations
 
