@@ -28,8 +28,10 @@ _LONGEST = 1000
 class Outcome:
     """What came of an attempt."""
 
-    kind: Literal["done", "failed", "busy", "no room", "lost"]
-    """`busy` is at another process, `no room` is for another machine, `lost` has a process that is gone."""
+    kind: Literal["done", "failed", "busy", "no room", "lost", "gone"]
+    """`busy` is at another process, and `no room` is for another machine. The process of what is `lost` has
+    died; where the whole machine has, it is `gone`, which is no fault of the cell.
+    """
     words: str = ""
     place: str = ""
     """Where it was, if that matters for what comes next."""
@@ -38,9 +40,7 @@ class Outcome:
 def attempt(job: Job, folder: Path, *, place: str = "") -> Outcome:
     """Train a cell, or go on with it; a failure is kept, and one that is kept already stays."""
     if not (folder / "jobs.json").exists():
-        host = place or socket.gethostname()
-        words = f"{host} does not see {folder}; a sweep on several machines needs a folder that all share."
-        return Outcome("no room", words, place)
+        return _unseen(folder, place)
     if job.result(folder).exists():
         return Outcome("done")
     if failure_file(folder, job).exists():
@@ -54,22 +54,40 @@ def attempt(job: Job, folder: Path, *, place: str = "") -> Outcome:
     except NoRoomError as error:
         return Outcome("no room", str(error), place)
     except UserError as error:
-        return _failed(job, folder, str(error))
+        return _failed(job, folder, str(error), place)
     except Exception as error:
         if isinstance(error, OSError) and error.errno in NO_SPACE:
             return Outcome("no room", str(error), place)
         traceback.print_exc()
         if is_shortage(error):
-            return _failed(job, folder, "There is not enough memory for it, perhaps because others share it.")
+            words = "There is not enough memory for it, perhaps because others share it."
+            return _failed(job, folder, words, place)
         said = one_line(f"{type(error).__name__}: {error}", _LONGEST)
-        return _failed(job, folder, f"{said} (the whole story is in {job.output(folder)})")
+        return _failed(job, folder, f"{said} (the whole story is in {job.output(folder)})", place)
 
 
-def _failed(job: Job, folder: Path, words: str) -> Outcome:
+def attempt_apart(job: Job, folder: Path, *, place: str = "") -> Outcome:
+    """The same in a process that nobody watches: what it prints goes to a file."""
+    if not (folder / "jobs.json").exists():
+        return _unseen(folder, place)
+    try:
+        with into_file(job.output(folder), place):
+            return attempt(job, folder, place=place)
+    except UserError as error:  # not even that file can be written
+        return Outcome("no room", str(error), place)
+
+
+def _unseen(folder: Path, place: str) -> Outcome:
+    host = socket.gethostname()
+    words = f"{host} does not see {folder}; a sweep on several machines needs a folder that all share."
+    return Outcome("no room", words, place)
+
+
+def _failed(job: Job, folder: Path, words: str, place: str) -> Outcome:
     try:
         note_failure(folder, job, words)
     except NoRoomError as error:
-        return Outcome("no room", str(error))
+        return Outcome("no room", str(error), place)
     return Outcome("failed", words)
 
 
@@ -104,11 +122,12 @@ def forget_failures(folder: Path) -> None:
 
 
 @contextmanager
-def into_file(path: Path) -> Iterator[None]:
+def into_file(path: Path, place: str = "") -> Iterator[None]:
     """Send all that this process prints to a file, for as long as it trains there."""
     make_folder(path.parent)
     began = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
-    append_text(path, f"{began} UTC, {socket.gethostname()}, process {os.getpid()}\n")
+    node = f", node {place}" if place else ""
+    append_text(path, f"{began} UTC, {socket.gethostname()}, process {os.getpid()}{node}\n")
     kept = [os.dup(1), os.dup(2)]
     with path.open("ab") as file:
         try:

@@ -109,11 +109,11 @@ def run_jobs(
             over = until is not None and time.monotonic() > until
             if not over and (ready := work.take(executor.room)):
                 executor.submit(ready)
+                advance(0, note=_note(work, failed))
             if not work.running:
                 if over:
                     return
-                time.sleep(min(PAUSE, 1.0))
-                continue
+                time.sleep(min(PAUSE, 1.0))  # others are at what is left, or there is no place for it
             for job, outcome in executor.finished(1.0):
                 work.running.pop(job.name, None)
                 settled = _settle(work, job, outcome)
@@ -133,8 +133,8 @@ def _settle(work: _List, job: Job, outcome: Outcome) -> Outcome | None:
     """What an outcome means for the list; None where the cell is to be asked for again."""
     if outcome.kind in ("done", "failed"):
         return outcome
-    if outcome.kind == "busy":
-        work.again(job, PAUSE)
+    if outcome.kind in ("busy", "gone"):
+        work.again(job, PAUSE if outcome.kind == "busy" else 0.0)
         return None
     count = work.lost if outcome.kind == "lost" else work.crowded
     count[job.name] = count.get(job.name, 0) + 1

@@ -66,10 +66,9 @@ def write_sweep(sweep: Sweep, folder: Path) -> list[Path]:
 
 def counts(status: Status) -> str:
     """How many cells are done, run, have failed, and how long the others take."""
+    others = {state: status.count(state) for state in ("running", "stopped", "waiting", "failed")}
     parts = [f"{status.count('done')} of {len(status.cells)} cells done"]
-    for state in ("running", "stopped", "waiting", "failed"):
-        if count := status.count(state):
-            parts.append(f"{count} {state}")
+    parts += [f"{count} {state}" for state, count in others.items() if count]
     left = status.seconds_left
     if left is not None:
         minutes = left / 60.0

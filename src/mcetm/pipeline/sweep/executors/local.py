@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from mcetm.pipeline.sweep.attempt import Outcome, attempt, into_file
+from mcetm.pipeline.sweep.attempt import Outcome, attempt_apart
 from mcetm.pipeline.sweep.executors.settings import LocalSettings
 from mcetm.pipeline.sweep.jobs import Job
 
@@ -154,9 +154,7 @@ def _serve(pipe: Any, folder: str) -> None:
     try:
         while True:
             job = Job.model_validate(pipe.recv())
-            with into_file(job.output(Path(folder))):
-                outcome = attempt(job, Path(folder))
-            pipe.send(outcome)
+            pipe.send(attempt_apart(job, Path(folder)))
     except (EOFError, BrokenPipeError, KeyboardInterrupt):
         return
 

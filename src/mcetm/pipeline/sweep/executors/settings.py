@@ -49,10 +49,12 @@ class SlurmSettings(Record):
     """SLURM: an array of jobs by submitit, each of which trains one cell."""
 
     name: Literal["slurm"] = "slurm"
-    cluster: Literal["slurm", "local", "debug"] = "slurm"
-    """`local` and `debug` are submitit's own stand-ins, to try things out without a cluster."""
+    cluster: Literal["slurm", "local"] = "slurm"
+    """`local` is submitit's own stand-in: every cell is a process here, to try a plan out."""
     partition: Name | None = None
+    """Where jobs queue."""
     account: Name | None = None
+    """Who is charged."""
     parallel: Parallel = 100
     """Jobs of an array that run at the same time, at most."""
     minutes: Annotated[float, Field(gt=0)] = 240.0
