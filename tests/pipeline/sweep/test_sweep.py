@@ -12,7 +12,6 @@ from mcetm import UserError
 from mcetm.cli import main
 from mcetm.pipeline import cell as cells
 from mcetm.pipeline.cell_result import read_cells
-from mcetm.pipeline.sweep.jobs import read_jobs
 from tests.cli.test_estimate import SMALL
 from tests.estimates.problems import line_log
 
@@ -107,19 +106,16 @@ def test_without_an_environment_the_table_has_estimates_and_says_so(
 
 
 def test_a_failure_is_tried_again_if_that_is_asked_for_and_only_that(
-    swept: Path, plan: Path, monkeypatch: pytest.MonkeyPatch
+    swept: Path, plan: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    trained: list[int] = []
-    real = cells.train_run
-
     def train(config: object, *others: object, **more: object) -> object:
-        trained.append(config.algorithm.width)  # pyright: ignore[reportAttributeAccessIssue]
-        return real(config, *others, **more)  # pyright: ignore[reportArgumentType]
+        raise UserError(f"It fails with {config.algorithm.width} too.")  # pyright: ignore[reportAttributeAccessIssue]
 
     monkeypatch.setattr(cells, "train_run", train)
-    assert run(plan, "--out", swept, "--retry") == 0
-    assert trained == [9]
-    assert len(read_cells(swept)) == len(read_jobs(swept)) == 2
+    assert run(plan, "--out", swept, "--retry") == 1
+    said = capsys.readouterr().out
+    assert "failed: It fails with 9 too." in said
+    assert "with 8 too" not in said
 
 
 @pytest.mark.parametrize(
