@@ -24,7 +24,7 @@ Flag = Annotated[bool, arg(help_behavior_hint="")]
 
 
 _BESIDE_RESUME = ("resume", "source", "dataset", "task", "model", "steps", "log", "devices")
-"""What may be said again: where the log and the training are now, what may be imported, and what holds anyway."""
+"""What may be said again: where log and training are now, what may be imported, and what holds anyway."""
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mcetm import UserError
+from mcetm.pipeline.sweep.executors import usual_executor
 from mcetm.pipeline.sweep.plan import SweepPlan
 from mcetm.pipeline.sweep.score import Score, choices, score_of
 from mcetm.pipeline.sweep.search import rounds
@@ -165,3 +168,17 @@ def test_what_cannot_be_is_refused_before_anything_starts(
 ) -> None:
     with pytest.raises(UserError, match=words):
         next(rounds(a_plan(systems=systems), tmp_path, nothing))
+
+
+def test_the_plans_of_the_page_are_plans(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "sweep.md").read_text(encoding="utf-8")
+    blocks = [tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", page, re.DOTALL)]
+    usual = {"logs": ["pendulum-mixed"], "systems": [{"algorithm": "bc"}]}
+    assert len(blocks) == 4
+    plans = [SweepPlan.model_validate({**usual, **block, "executor": {}}) for block in blocks]
+    for plan in plans:
+        without = plan.model_copy(update={"search": plan.search.model_copy(update={"method": "random"})})
+        assert next(rounds(without, tmp_path, nothing))
+    for block in blocks:
+        executor = usual_executor(block.get("executor", {}))
+        assert SweepPlan.model_validate({**usual, "executor": executor}).executor.name == executor["name"]
