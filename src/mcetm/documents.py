@@ -33,6 +33,7 @@ __all__ = [
     "Text",
     "checked",
     "parse",
+    "parse_toml",
     "read_bytes",
     "read_json",
     "read_toml",
@@ -113,7 +114,11 @@ def read_json(path: Path, kind: Any, *, largest: int = _LARGEST) -> Any:
 
 def read_toml(path: Path, kind: Any, *, largest: int = _LARGEST) -> Any:
     """The content of a TOML file, as its schema has it."""
-    content = read_bytes(path, largest=largest)
+    return checked(path, parse_toml(path, read_bytes(path, largest=largest)), kind)
+
+
+def parse_toml(path: Path, content: bytes) -> dict[str, Any]:
+    """Plain data of TOML."""
     try:
         found = tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError:
@@ -124,7 +129,7 @@ def read_toml(path: Path, kind: Any, *, largest: int = _LARGEST) -> Any:
         raise FileError(path, f"it is not TOML ({error})") from None
     if fault := _fault(found):
         raise FileError(path, fault)
-    return checked(path, found, kind)
+    return found
 
 
 def parse(path: Path, content: bytes, place: str = "") -> Any:

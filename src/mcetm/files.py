@@ -21,6 +21,7 @@ from mcetm.errors import UserError
 __all__ = [
     "NO_SPACE",
     "REFUSALS",
+    "NoRoomError",
     "append_text",
     "atomic_write",
     "cache_folder",
@@ -46,6 +47,10 @@ REFUSALS = NO_SPACE | {
 }  # fmt: skip
 """What the system says when a path cannot be used; each is the user's to hear, in one sentence."""
 _LONGEST_NAME = 128
+
+
+class NoRoomError(UserError):
+    """A disk has no room for what was to be written."""
 
 
 def path_kind(path: Path) -> Literal["file", "folder", "other", "nothing"]:
@@ -158,7 +163,8 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:  # the latter for a NUL in the name
-        raise UserError(
+        full = isinstance(error, OSError) and error.errno in NO_SPACE
+        raise (NoRoomError if full else UserError)(
             f"Cannot create the folder {folder}: {getattr(error, 'strerror', None) or error}."
         ) from None
 
@@ -172,7 +178,8 @@ def _refusals(path: Path) -> Iterator[None]:
         # A network's error, say, is not about this file.
         if error.errno not in REFUSALS | {errno.ENOENT}:
             raise
-        raise UserError(f"Cannot write {path}: {error.strerror}.") from None
+        kind = NoRoomError if error.errno in NO_SPACE else UserError
+        raise kind(f"Cannot write {path}: {error.strerror}.") from None
 
 
 def _short(name: str) -> str:

@@ -136,6 +136,7 @@ class Stage:
             period=self.period,
             between=self.between,
             reads=experience,
+            lanes=agents.key.shape[0],
             **more,
         )
 

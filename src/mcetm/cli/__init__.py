@@ -18,6 +18,7 @@ from mcetm.cli.parsing import in_one_sentence
 from mcetm.cli.report import Report
 from mcetm.cli.settings import ListSettings
 from mcetm.cli.signals import INTERRUPTED, interruptible
+from mcetm.cli.sweep import Sweep
 from mcetm.cli.train import Evaluate, Train
 from mcetm.cli.trust import TrustOf
 from mcetm.console import say
@@ -47,6 +48,7 @@ class Command(Protocol):
 _COMMANDS: dict[str, type[Command]] = {
     "data": Data,
     "train": Train,
+    "sweep": Sweep,
     "evaluate": Evaluate,
     "estimate": Estimate,
     "select": Select,

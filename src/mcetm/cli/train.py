@@ -23,8 +23,8 @@ Folder = Annotated[Path | None, arg(metavar="DIR", help_behavior_hint="")]
 Flag = Annotated[bool, arg(help_behavior_hint="")]
 
 
-_BESIDE_RESUME = ("resume", "source", "dataset", "task", "model", "steps", "log")
-"""What may be said again: where the log is now, what may be imported, and the number that holds anyway."""
+_BESIDE_RESUME = ("resume", "source", "dataset", "task", "model", "steps", "log", "devices")
+"""What may be said again: where log and training are now, what may be imported, and what holds anyway."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,9 @@ class Train:
     resume: Folder = None
     """Go on with this run; its own settings hold."""
 
+    devices: Number = None
+    """Devices that share the seeds, and the members of models; one by default."""
+
     columns: ColumnOptions = field(default_factory=ColumnOptions)
 
     def run(self) -> int:
@@ -93,6 +96,7 @@ class Train:
         from mcetm.report.training import show_results
         from mcetm.tasks.datasets import source_name
         from mcetm.tasks.own import remember
+        from mcetm.training.devices import on_devices
 
         keep_programs()
         if self.resume is not None:
@@ -125,7 +129,8 @@ class Train:
         if self.resume is None and log.metadata.task is None and not self._asks_for_others():
             config = _alone(config)
         try:
-            run = train_run(config, folder, log, card, loggers=self.log)
+            with on_devices(self.devices):
+                run = train_run(config, folder, log, card, loggers=self.log)
         except KeyboardInterrupt:
             if (folder / "config.json").exists():
                 say(f"stopped; go on with: mcetm train --resume {shlex.quote(str(folder))}")

@@ -8,6 +8,9 @@ from its file alone.
     cells/NAME.json     what was found
     runs/NAME/          the run, without its checkpoints once it is finished
     worlds/HASH/        models that several cells learn in
+
+A cell is measured in the environment of its log's task. One without is measured by what is estimated of its
+policies from the log alone; a search may want that in any case.
 """
 
 from __future__ import annotations
@@ -16,113 +19,35 @@ import hashlib
 import json
 import re
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-import numpy as np
-from pydantic import Field, model_validator
-
-from mcetm.agents.policy import load_policy
+from mcetm.agents.policy import Policy, load_policy
+from mcetm.console import one_line
 from mcetm.data.transitions import Transitions
-from mcetm.documents import Checksum, Count, Finite, Label, Record, Text, read_json
+from mcetm.documents import read_json
 from mcetm.errors import UserError
-from mcetm.evaluation.comparison import Curve, Entry
+from mcetm.estimates import Asked, EstimateSettings, estimate_policies
 from mcetm.evaluation.returns import evaluate_policies
 from mcetm.files import write_json
+from mcetm.pipeline.cell_result import CellResult, Estimated, Scale, read_cell
 from mcetm.pipeline.config import TrainConfig, name_of, plain_of
 from mcetm.pipeline.lock import locked
 from mcetm.pipeline.models import train_models
-from mcetm.pipeline.results import Seconds, learning_curve, read_seconds
+from mcetm.pipeline.results import learning_curve, read_seconds
 from mcetm.pipeline.source import read_log
 from mcetm.pipeline.stages import Stages
 from mcetm.pipeline.train import seeds_of, train_run
-from mcetm.tasks.registry import ReferenceScores, get_task
+from mcetm.settings import to_plain
+from mcetm.tasks.registry import get_task
 from mcetm.training.metrics import MetricsFile
 
-FORMAT = 1
 EVALUATION_SEED = 1_000
 """Of the environments that finished policies are measured in: no training looks at these starts."""
 _BESIDE = ("dataset", "columns", "task", "models_from", "baselines", "label", "preset")
 """Settings that do not change what is found: where data and models lie, what else is trained, names."""
-
-
-class Scale(Record):
-    """The returns that are 0 and 100 on the normalised scale."""
-
-    random: Finite
-    expert: Finite
-    origin: Text
-
-
-class CellResult(Record):
-    """What is known of a cell: all that its table, figures and page are made of."""
-
-    format: Literal[1] = FORMAT
-    key: Text
-    """The hash of its settings, and of how it is measured."""
-    log: Text
-    """What tables call the data."""
-    label: Label
-    """What the table that it was first trained for calls the algorithm."""
-    task: Text
-    scale: Scale | None
-    """None where the task has no reference returns."""
-    data: Checksum
-    data_return: Finite
-    """Mean return of the data's own episodes."""
-    rows: Count
-    """Transitions of the data."""
-    notes: list[Text]
-    """What is to be known about the data, such as that they stand in for others."""
-    seeds: Annotated[list[Count], Field(min_length=1)]
-    world: Count
-    """The seed of the world that all of them share."""
-    updates: Count
-    returns: Annotated[list[Annotated[list[Finite], Field(min_length=1)]], Field(min_length=1)]
-    """Of every episode of the last policy, by seed."""
-    lengths: list[list[Count]]
-    """Steps of those episodes."""
-    curve_steps: list[Count]
-    curve: list[list[Finite]]
-    """Mean returns while learning: a row for each of the steps, a column for each seed."""
-    diagnosis: dict[Text, list[Finite]] | None
-    seconds: Seconds
-    """By stage; those of the world begin with `world: `."""
-    settings: dict[str, Any]
-    environment: dict[str, Any]
-    """Versions, hardware and the commit."""
-
-    @model_validator(mode="after")
-    def _fits(self) -> CellResult:
-        seeds = len(self.seeds)
-        if any(len(rows) != seeds for rows in (self.returns, self.lengths, *self.curve)):
-            raise ValueError(f"needs one row of every number for each of {seeds} seeds")
-        if len(self.curve) != len(self.curve_steps):
-            raise ValueError("has a curve that is not as long as its steps")
-        return self
-
-    @property
-    def means(self) -> np.ndarray:
-        """Mean return of each seed's policy."""
-        return np.array([np.mean(episodes) for episodes in self.returns])
-
-    @property
-    def references(self) -> ReferenceScores | None:
-        """What its returns are measured against."""
-        return None if self.scale is None else ReferenceScores(**self.scale.model_dump())
-
-    @property
-    def entry(self) -> Entry:
-        """As an entry of a comparison."""
-        curve = Curve(np.array(self.curve_steps), np.array(self.curve)) if self.curve else None
-        return Entry(
-            seeds=tuple(self.seeds),
-            returns=tuple(self.means.tolist()),
-            updates=(self.updates,),
-            curve=curve,
-            worlds=(self.world,) * len(self.seeds),
-        )
 
 
 @dataclass(frozen=True)
@@ -134,32 +59,35 @@ class Cell:
     """What tables call the data, wherever they lie."""
     episodes: int = 20
     """Episodes of each seed's last policy."""
+    estimate: EstimateSettings | None = None
+    """How its policies' returns are estimated; None where they are not."""
 
     @property
     def key(self) -> str:
         """The hash of all that decides, with the data, what the cell finds."""
         settings = {name: part for name, part in plain_of(self.config).items() if name not in _BESIDE}
-        return _hash({**settings, "episodes": self.episodes})
+        settings |= {"episodes": self.episodes}
+        if self.config.task is not None:  # else the log knows its own
+            settings["task"] = self.config.task
+        if self.estimate is not None:
+            settings["estimate"] = to_plain(self.estimate)
+        return hash_of(settings)
 
     def name(self, log: Transitions) -> str:
         """What its file and its run are called, on these data."""
         words = f"{self.log} {name_of(type(self.config.algorithm))} {self.config.seed}"
         plain = re.sub(r"[^\w.+-]+", "-", words, flags=re.ASCII).strip("-").lower()
-        return f"{plain}-{_hash([self.key, log.checksum])}"
+        return f"{plain}-{hash_of([self.key, log.checksum])}"
 
     def file(self, folder: Path, log: Transitions) -> Path:
         """Where its result is, or will be."""
         return folder / "cells" / f"{self.name(log)}.json"
 
-
-def read_cell(path: Path) -> CellResult:
-    """The result in a file, checked."""
-    return read_json(path, CellResult)
-
-
-def read_cells(folder: Path) -> list[CellResult]:
-    """All results of a folder, in the order of their names."""
-    return [read_cell(path) for path in sorted((folder / "cells").glob("*.json"))]
+    def world(self, log: Transitions) -> str | None:
+        """The name of the models that it learns in, which other cells may share; None where it needs none."""
+        if self.config.model is None:
+            return None
+        return hash_of(_world_settings(self.config, log))
 
 
 def run_cell(cell: Cell, folder: Path, log: Transitions | None = None) -> CellResult:
@@ -169,7 +97,7 @@ def run_cell(cell: Cell, folder: Path, log: Transitions | None = None) -> CellRe
     """
     config = replace(cell.config, baselines=(), models_from=None)
     log = read_log(config) if log is None else log
-    if log.metadata.task is None:
+    if log.metadata.task is None and cell.estimate is None:
         raise UserError(f"{cell.log} has no task to measure returns in; name one with --task.")
     file = cell.file(folder, log)
     if file.exists():
@@ -187,16 +115,22 @@ def run_cell(cell: Cell, folder: Path, log: Transitions | None = None) -> CellRe
         with locked(place):
             write_json(place / "config.json", plain_of(config))
     run = train_run(config, place, log)
-    task, outcome = get_task(log.metadata.task), run.outcomes[-1]
-    policies = [load_policy(place / "policy" / f"seed-{seed}").network for seed in seeds_of(config)]
-    found = evaluate_policies(task, policies, episodes=cell.episodes, seed=EVALUATION_SEED)
+    task, outcome = run.task, run.outcomes[-1]
+    policies = {f"seed-{n}": load_policy(place / "policy" / f"seed-{n}") for n in seeds_of(config)}
+    networks = [policy.network for policy in policies.values()]
+    found = (
+        ()
+        if task is None
+        else evaluate_policies(task, networks, episodes=cell.episodes, seed=EVALUATION_SEED)
+    )
+    estimates = None if cell.estimate is None else _estimated(cell, policies, log, place)
     curve = learning_curve(MetricsFile(place / "metrics.jsonl").read(), config.seeds)
-    scores = task.scores
+    scores = None if task is None else task.scores
     result = CellResult(
         key=cell.key,
         log=cell.log,
         label=config.label,
-        task=task.name,
+        task=None if task is None else task.name,
         scale=None
         if scores is None
         else Scale(random=scores.random, expert=scores.expert, origin=scores.origin),
@@ -212,6 +146,7 @@ def run_cell(cell: Cell, folder: Path, log: Transitions | None = None) -> CellRe
         curve_steps=[] if curve is None else curve.updates.tolist(),
         curve=[] if curve is None else curve.returns.tolist(),
         diagnosis=outcome.diagnosis,
+        estimates=estimates,
         seconds={**world_seconds, **read_seconds(place / "seconds.json")},
         settings=plain_of(config),
         environment=read_json(place / "environment.json", dict[str, Any]),
@@ -222,12 +157,31 @@ def run_cell(cell: Cell, folder: Path, log: Transitions | None = None) -> CellRe
     return result
 
 
+def _estimated(cell: Cell, policies: Mapping[str, Policy], log: Transitions, place: Path) -> list[Estimated]:
+    """What is estimated of each seed's policy; the run keeps all that every estimator says of it."""
+    asked = [Asked.of(policy, name, log) for name, policy in policies.items()]
+    stages = Stages(place / "seconds.json")
+    with stages.stage("estimates"):
+        found = estimate_policies(asked, log, cell.estimate, seed=cell.config.seed)
+    summaries = []
+    for one in found.of_policies:
+        one.save(place / "estimates", one.policy)
+        chosen = one.chosen
+        summaries.append(
+            Estimated(
+                value=None if chosen is None else chosen.value,
+                interval=None if chosen is None else chosen.interval,
+                believed=one.believed,
+                verdict=one_line(one.verdict, 2000),
+            )
+        )
+    return summaries
+
+
 def _world(config: TrainConfig, worlds: Path, log: Transitions) -> Path:
     """The folder of the models that a cell learns in, trained if they are not there."""
-    plain = plain_of(config)
-    settings = {name: plain[name] for name in ("model", "world", "seed", "holdout")}
-    settings |= {"task": log.metadata.task, "data": log.checksum}
-    place = worlds / _hash(settings)
+    settings = _world_settings(config, log)
+    place = worlds / hash_of(settings)
     finished = place / "world.json"
     if finished.exists():
         return place
@@ -241,5 +195,13 @@ def _world(config: TrainConfig, worlds: Path, log: Transitions) -> Path:
     return place
 
 
-def _hash(plain: Any) -> str:
+def _world_settings(config: TrainConfig, log: Transitions) -> dict[str, Any]:
+    """All that decides what a cell's models are."""
+    plain = plain_of(config)
+    settings = {name: plain[name] for name in ("model", "world", "seed", "holdout")}
+    return settings | {"task": log.metadata.task, "data": log.checksum}
+
+
+def hash_of(plain: Any) -> str:
+    """A short name for plain data, the same wherever it is computed."""
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]

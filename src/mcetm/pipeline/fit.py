@@ -17,6 +17,7 @@ from mcetm.nn.mlp import NetworkFactory
 from mcetm.pipeline.lock import locked
 from mcetm.pipeline.sizes import check_sizes
 from mcetm.training import Callback
+from mcetm.training.devices import on_devices
 
 MOST_SEEDS = 10_000
 """Agents that are trained in one program, at most."""
@@ -32,6 +33,7 @@ def fit(
     folder: str | Path | None = None,
     callbacks: Sequence[Callback] = (),
     network: NetworkFactory | None = None,
+    devices: int | Sequence[Any] | None = None,
 ) -> TransitionModel: ...
 
 
@@ -47,6 +49,7 @@ def fit(
     folder: str | Path | None = None,
     callbacks: Sequence[Callback] = (),
     network: NetworkFactory | None = None,
+    devices: int | Sequence[Any] | None = None,
 ) -> Agent: ...
 
 
@@ -61,6 +64,7 @@ def fit(
     folder: str | Path | None = None,
     callbacks: Sequence[Callback] = (),
     network: NetworkFactory | None = None,
+    devices: int | Sequence[Any] | None = None,
 ) -> Any:
     """Train a transition model or an agent.
 
@@ -77,6 +81,8 @@ def fit(
     - `callbacks`: each gets the metrics between chunks of steps, and ends the training by returning True.
     - `network`: makes the networks, `network(inputs, outputs, key=key)`, instead of our MLPs: a model's
       members, or actor and critics. It is not written down: to read a folder again, give it again.
+    - `devices`: how many devices share the seeds, or the members of a model, or which; JAX's own choice, one,
+      by default. Each has equally many: 6 seeds use 3 of 4 devices. The log is on every one of them.
 
     **Returns:** the trained model, or an `Agent` with a policy for each seed.
     """
@@ -102,7 +108,7 @@ def fit(
         raise UserError("callbacks= and network= are functions, and something else was given.")
     check_sizes({type(settings).__name__: settings}, train, seeds=seeds or 1)
     where = None if folder is None else path_of("folder", folder)
-    with contextlib.nullcontext() if where is None else locked(where):
+    with contextlib.nullcontext() if where is None else locked(where), on_devices(devices):
         return _fit(settings, train, holdout, world, seed, seeds, where, callbacks, network)
 
 

@@ -58,6 +58,22 @@ def locked(folder: Path) -> Iterator[None]:
                 folder.rmdir()
 
 
+def is_locked(folder: Path) -> bool:
+    """Whether a process has this folder for itself at the moment; whoever asks blocks nobody for long."""
+    if not folder.is_dir():
+        return False
+    try:
+        with contextlib.ExitStack() as held:
+            for place, flags in _places(folder):
+                if place == folder or place.exists():
+                    _lock(folder, place, flags, held)
+    except BusyError:
+        return True
+    except UserError:  # it has gone meanwhile
+        return False
+    return False
+
+
 def is_free_for_a_run(folder: Path) -> bool:
     """Whether a folder holds nothing but what a run leaves that was killed before its first file."""
     return all(path.name == _FILE or _PARTIAL.fullmatch(path.name) for path in folder.iterdir())

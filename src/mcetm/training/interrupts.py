@@ -8,6 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+_SIGNALS = [
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGUSR1", "SIGUSR2")  # a scheduler's word that time is nearly over
+    if hasattr(signal, name)
+]
+
 
 @contextmanager
 def interrupted_later() -> Iterator[None]:
@@ -19,7 +25,7 @@ def interrupted_later() -> Iterator[None]:
         yield
         return
     arrived: list[tuple[int, FrameType | None]] = []
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
     before = {number: handler for number, handler in before.items() if callable(handler)}
     for number in before:
         signal.signal(number, lambda number, frame: arrived.append((number, frame)))

@@ -24,6 +24,7 @@ from mcetm.console import progress
 from mcetm.nn.members import member_count, member_keys
 from mcetm.numbers import number
 from mcetm.training.chunk import firm_state, guard, parted, run_chunk
+from mcetm.training.devices import gathered, mesh_for, repeated, spread
 from mcetm.training.interrupts import interrupted_later
 from mcetm.training.keeping import Job, Keeper, Saving
 from mcetm.training.metrics import Metrics, plain
@@ -70,6 +71,7 @@ def train_loop(
     callbacks: Sequence[Callback] = (),
     label: str = "training",
     watch: tuple[str, ...] = ("loss",),
+    lanes: int | None = None,
 ) -> LoopResult:
     """Train for `steps` steps, or until early stopping or a callback says that it is enough.
 
@@ -82,6 +84,8 @@ def train_loop(
     the host would wait at every step.) With `saving`, metrics go to `metrics.jsonl`, and a job whose folder
     holds a checkpoint goes on from there, bit for bit. `callbacks` get the metrics of each chunk; one that
     returns True ends the training after it. `watch` names the metrics beside the bar.
+    Where all arrays of the state have a leading axis of so many `lanes` that learn on their own, several
+    devices share these (`on_devices`).
     """
     if early_stopping is not None and validate is None:
         raise ValueError("early stopping needs a validation")
@@ -92,6 +96,8 @@ def train_loop(
     best = None if early_stopping is None else no_best(state, validate)
     keeper = Keeper(saving, chunk, label)
     job, done, noted = keeper.resume(Job(state, key, best))
+    mesh = mesh_for(lanes)
+    job, data = replace(job, state=spread(job.state, mesh)), repeated(data, mesh)
     enough = False
     with progress(label, steps, unit="steps", done=done) as advance:
         advance(0, note="compiling…")
@@ -124,7 +130,8 @@ def train_loop(
             keeper.save(job, done, noted)
             raise
     keeper.save(job, done, noted)
-    return LoopResult(job.state if job.best is None else job.best.state, done, keeper.history)
+    left = job.state if job.best is None else job.best.state
+    return LoopResult(gathered(left, mesh), done, keeper.history)
 
 
 def _prepared(job: Job, between: Between, data: Any) -> tuple[Job, dict[str, Any]]:

@@ -106,6 +106,7 @@ def minimise(
         callbacks=callbacks,
         label=label,
         watch=watch,
+        lanes=member_count(module) if members else None,
     )
     return fitted(result.state), result.history
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from mcetm.evaluation import Summary
@@ -10,7 +10,6 @@ from mcetm.pipeline import Cell, CellResult
 from mcetm_experiments.benchmark.figures import draw_table
 from mcetm_experiments.benchmark.plan import Plan
 from mcetm_experiments.benchmark.tables import Filled
-from mcetm_experiments.benchmark.work import failures
 
 PAGE = "benchmark.md"
 
@@ -28,8 +27,14 @@ def number(value: float) -> str:
     return f"{value:,.1f}" if abs(value) >= 1.0 else f"{value:.2g}"
 
 
-def write_page(out: Path, plan: Plan, tables: Sequence[Filled], results: Sequence[CellResult]) -> str:
-    """All figures, and the page as text."""
+def write_page(
+    out: Path,
+    plan: Plan,
+    tables: Sequence[Filled],
+    results: Sequence[CellResult],
+    failures: Mapping[tuple[str, str], str],
+) -> str:
+    """All figures, and the page as text; `failures` are sentences by key and log of a cell."""
     parts = [f"# {plan.title}"]
     for filled in tables:
         parts.append(f"## {filled.table.title}")
@@ -42,7 +47,7 @@ def write_page(out: Path, plan: Plan, tables: Sequence[Filled], results: Sequenc
         for file, what in draw_table(out, filled, plan.tries):
             parts.append(f"![{filled.table.title}: {what}]({file}.png)")
         parts += _details(plan, filled)
-    parts += [*_protocol(plan, tables), *_missing(out, tables), *_made_with(results)]
+    parts += [*_protocol(plan, tables), *_missing(tables, failures), *_made_with(results)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -209,11 +214,15 @@ def _protocol(plan: Plan, tables: Sequence[Filled]) -> list[str]:
     ]
 
 
-def _missing(out: Path, tables: Sequence[Filled]) -> list[str]:
+def _missing(tables: Sequence[Filled], failures: Mapping[tuple[str, str], str]) -> list[str]:
     cells: list[Cell] = [one.cell for filled in tables for one in filled.missing]
     if not cells:
         return []
-    reasons = failures(out, cells)
+    reasons = {
+        f"{cell.log}, {cell.config.label}, seed {cell.config.seed}": failures[cell.key, cell.log]
+        for cell in cells
+        if (cell.key, cell.log) in failures
+    }
     rows = []
     for filled in tables:
         if filled.missing:

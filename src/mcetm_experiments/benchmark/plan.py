@@ -8,29 +8,36 @@ it is trained once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from mcetm import UserError
 from mcetm.documents import Count, Finite, Label, Name, Record, Text, read_toml
-from mcetm.pipeline import Cell, changed, make_config, with_steps
+from mcetm.pipeline import (
+    Cell,
+    ExecutorSettings,
+    LocalSettings,
+    Planned,
+    Worlds,
+    changed,
+    check_worlds,
+    make_config,
+    shared_name,
+    usual_executor,
+    with_steps,
+)
 from mcetm.tasks.own import named_class
 
 PLANS = ("paper", "small")
 """Plans that are shipped, by the name of their file."""
 
-_FILES = (".csv", ".h5", ".hdf5", ".npz", ".parquet")
-
 _PARTS = ("algorithm", "model", "world", "evaluation")
 """What of a run a system's `set` may change: logs, seeds and labels have fields of their own."""
-
 _NAMES = ("algorithm.name", "model.name")
-
-Worlds = Annotated[list[Annotated[list[Count], Field(min_length=1)]], Field(min_length=1)]
 
 
 class System(Record):
@@ -57,12 +64,7 @@ class System(Record):
 
     @model_validator(mode="after")
     def _follow(self) -> System:
-        for world in self.worlds:
-            if world != list(range(world[0], world[0] + len(world))):
-                raise ValueError(f"should have seeds that follow each other, not {world}")
-        every = [seed for world in self.worlds for seed in world]
-        if len(set(every)) != len(every):
-            raise ValueError("should have every seed once")
+        check_worlds(self.worlds)
         return self
 
 
@@ -129,7 +131,14 @@ class Plan(Record):
     groups: dict[Name, list[Name]] = Field(default_factory=dict)
     """Logs by the name of their group."""
     published: Published | None = None
+    executor: ExecutorSettings = Field(default_factory=LocalSettings)
+    """Where cells are trained, as in a sweep."""
     table: Annotated[list[Table], Field(min_length=1)]
+
+    @field_validator("executor", mode="before")
+    @classmethod
+    def _usual(cls, given: Any) -> Any:
+        return usual_executor(given)
 
     @model_validator(mode="after")
     def _named_once(self) -> Plan:
@@ -149,18 +158,6 @@ class Plan(Record):
             if name not in names:
                 raise UserError(f"The plan has no table '{name}'; it has: {', '.join(names)}.")
         return [table for table in self.table if not only or table.name in only]
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A cell, and where it stands in its table."""
-
-    cell: Cell
-    log: str
-    """What the plan calls the log, of which the cell may have a share."""
-    share: float
-    system: System
-    label: str
 
 
 def read_plan(source: str) -> Plan:
@@ -211,10 +208,4 @@ def _planned(plan: Plan, table: Table, log: str, system: System, world: Sequence
     steps = system.steps or table.steps
     config = config if steps is None else with_steps(config, steps)
     cell = Cell(changed(config, system.set), log=shared_name(log, table.share), episodes=plan.episodes)
-    return Planned(cell, log, table.share, system, config.label)
-
-
-def shared_name(log: str, share: float) -> str:
-    """What a log, or a part of it, is called: a file by its name alone."""
-    name = Path(log).stem if Path(log).suffix in _FILES else log
-    return name if share == 1.0 else f"{name} {100 * share:g} %"
+    return Planned(cell, log, config.label, table.share, system=config.label)

@@ -24,11 +24,14 @@ class BenchmarkStudy:
     data: KeptFolder = None
     """Take D4RL's own files, from this folder, instead of our collection of the same levels."""
 
-    jobs: int = 1
-    """Cells trained at the same time, each in a process of its own; several share a GPU well."""
+    jobs: Annotated[int | None, arg(metavar="N", help_behavior_hint="")] = None
+    """Cells trained at the same time, if not as many as the plan says; several share a GPU well."""
 
     minutes: float | None = None
     """Begin no cell after so many minutes."""
+
+    retry: bool = False
+    """Try again what has failed."""
 
     page: bool = False
     """Train nothing: make tables, figures and page of what is there."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mcetm import UserError
-from mcetm.evaluation import Comparison, Dataset, Entry, bandit_curve, compare, expected_best, pool
-from mcetm.pipeline import CellResult
-from mcetm_experiments.benchmark.plan import Plan, Planned, Table, planned
+from mcetm.evaluation import Comparison, bandit_curve, expected_best
+from mcetm.pipeline import CellResult, Planned, compare_cells
+from mcetm_experiments.benchmark.plan import Plan, Table, planned
 
 
 @dataclass(frozen=True)
@@ -96,25 +96,8 @@ def fill(plan: Plan, table: Table, results: Sequence[CellResult], *, official: b
         logs,
         {key: tuple(cells) for key, cells in found.items()},
         tuple(missing),
-        _compared(labels, logs, found),
+        compare_cells(labels, logs, found),
     )
-
-
-def _compared(
-    labels: Sequence[str], logs: Sequence[str], found: Mapping[tuple[str, str], Sequence[CellResult]]
-) -> Comparison | None:
-    datasets, entries = [], dict[tuple[str, str], Entry]()
-    for log in logs:
-        here = [result for label in labels for result in found.get((label, log), ())]
-        if here:
-            one = here[0]
-            datasets.append(Dataset(log, one.data_return, one.task, one.references))
-    # By label first: this is the order of the columns.
-    for label in labels:
-        for log in logs:
-            if (label, log) in found:
-                entries[label, log] = pool([result.entry for result in found[label, log]])
-    return compare(datasets, entries) if entries else None
 
 
 def _by_key(results: Sequence[CellResult]) -> dict[tuple[str, str], CellResult]:

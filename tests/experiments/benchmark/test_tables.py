@@ -119,7 +119,7 @@ def test_a_cell_without_a_file_stays_blank(plan: Plan, tmp_path: Path) -> None:
     results = [r for r in results_of(plan) if not (r.label == "MOBILE" and "walker" in r.log)]
     filled = [fill(plan, table, results) for table in plan.table]
     assert [one.cell.log for one in filled[0].missing] == ["walker2d-medium"]
-    page = write_page(tmp_path, plan, filled, results)
+    page = write_page(tmp_path, plan, filled, results, {})
     assert "| walker2d-medium | 72.0 ± 11.8 |  |" in page
     assert "| hopper-medium | 72.0 ± 11.8 | 52.0 ± 2.8 |" in page
     assert "| Main | 1 of 6 |" in page
@@ -133,6 +133,6 @@ def test_a_table_along_an_axis_knows_its_places(plan: Plan) -> None:
 
 
 def test_nothing_at_all_is_a_page_too(plan: Plan, tmp_path: Path) -> None:
-    page = write_page(tmp_path, plan, [fill(plan, table, []) for table in plan.table], [])
+    page = write_page(tmp_path, plan, [fill(plan, table, []) for table in plan.table], [], {})
     assert page.count("Nothing of this table was run yet.") == 2
     assert "| Main | 6 of 6 |" in page
