@@ -33,7 +33,7 @@ from mcetm.estimates import (
     load_estimates,
     with_measured,
 )
-from mcetm.estimates.verdicts import Evidence, Scale, VerdictSettings, believe
+from mcetm.estimates.verdicts import Evidence, ReturnScale, VerdictSettings, believe
 from mcetm.report.estimates import draw_estimates, show_choice, show_estimates, show_plan
 from tests.estimates.problems import HORIZON, Line, acting, line_log, reward, true_return
 
@@ -121,7 +121,7 @@ def test_each_estimate_is_a_file_that_is_read_back_whole(found: Estimates, tmp_p
 
 
 def test_the_verdict_says_what_speaks_against_an_estimate() -> None:
-    scale, rules = Scale(0.0, 10.0, 50), VerdictSettings()
+    scale, rules = ReturnScale(0.0, 10.0, 50), VerdictSettings()
     assert believe(Evidence(1.0, 0.95, 1.0, 5.0), scale, rules)[0]
     for evidence, words in (
         (Evidence(0.2, 1.0, 0.0, 1.0), "80% of the policy's actions are unlike"),
@@ -134,9 +134,11 @@ def test_the_verdict_says_what_speaks_against_an_estimate() -> None:
         believed, reasons = believe(evidence, scale, rules)
         assert not believed
         assert words in reasons[0]
-    assert Scale.of(np.array([100.0, 110.0])).stake == 5.25  # a twentieth of the mean
-    assert Scale.of(np.array([100.0, 110.0]), ends=True).stake == 105.0
-    assert "3 episodes, too few" in believe(Evidence(1.0, 1.0, 0.0, 1.0), Scale(0.0, 10.0, 3), rules)[1][0]
+    assert ReturnScale.of(np.array([100.0, 110.0])).stake == 5.25  # a twentieth of the mean
+    assert ReturnScale.of(np.array([100.0, 110.0]), ends=True).stake == 105.0
+    assert (
+        "3 episodes, too few" in believe(Evidence(1.0, 1.0, 0.0, 1.0), ReturnScale(0.0, 10.0, 3), rules)[1][0]
+    )
 
 
 def changed(one: Estimate, value: float | None, half: float, *, believed: bool = True) -> Estimate:

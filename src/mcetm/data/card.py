@@ -21,7 +21,7 @@ _FEW_CHOICES = 10
 
 
 @dataclass(frozen=True)
-class Summary:
+class ColumnSummary:
     """Five numbers about a sample, and a histogram to look at."""
 
     minimum: float
@@ -32,7 +32,7 @@ class Summary:
     histogram: tuple[int, ...]
 
     @classmethod
-    def of(cls, values: np.ndarray, *, bins: int = 30) -> Summary:
+    def of(cls, values: np.ndarray, *, bins: int = 30) -> ColumnSummary:
         """Summarise a non-empty sample."""
         values = values.astype(np.float64)
         return cls(
@@ -117,8 +117,8 @@ class Card:
     checksum: str
     transitions: int
     episodes: int
-    lengths: Summary
-    returns: Summary | None
+    lengths: ColumnSummary
+    returns: ColumnSummary | None
     """None for a log without rewards."""
     normalized_score: tuple[float, float] | None
     """Mean and spread of the episodes' returns on the task's scale."""
@@ -127,7 +127,7 @@ class Card:
     saturated: float | None
     """Share of action components at a bound; None where the bounds are unknown."""
     bounds_known: bool
-    reward: Summary | None
+    reward: ColumnSummary | None
     terminations: int
     truncations: int
     without_next: int
@@ -168,14 +168,14 @@ def make_card(transitions: Transitions) -> Card:
         "checksum": transitions.checksum,
         "transitions": len(transitions),
         "episodes": transitions.num_episodes,
-        "lengths": Summary.of(transitions.episode_lengths),
-        "returns": Summary.of(returns) if has_reward else None,
+        "lengths": ColumnSummary.of(transitions.episode_lengths),
+        "returns": ColumnSummary.of(returns) if has_reward else None,
         "normalized_score": score,
         "obs": ColumnRanges.of(transitions.obs),
         "action": ColumnRanges.of(transitions.action),
         "saturated": _saturated_share(transitions),
         "bounds_known": metadata.action_low is not None,
-        "reward": Summary.of(transitions.reward) if has_reward else None,
+        "reward": ColumnSummary.of(transitions.reward) if has_reward else None,
         "terminations": int(transitions.terminated.sum()),
         "truncations": int((transitions.truncated & ~transitions.terminated).sum()),
         "continuity": Continuity.of(transitions),

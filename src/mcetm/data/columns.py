@@ -113,7 +113,7 @@ def columns_beside(path: Path) -> Columns | None:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ColumnPlan:
     """Which columns of one table are read, and as what."""
 
     fields: Mapping[str, tuple[int, ...]]
@@ -144,7 +144,7 @@ class Plan:
         return set(self.fields.get("next_obs", ()))
 
 
-def plan_of(names: Sequence[str], columns: Columns | None, source: str) -> Plan:
+def plan_of(names: Sequence[str], columns: Columns | None, source: str) -> ColumnPlan:
     """Find the columns of each field; all that cannot be found is told at once."""
     columns = columns or Columns()
     faults: list[Fault] = []
@@ -217,7 +217,7 @@ def plan_of(names: Sequence[str], columns: Columns | None, source: str) -> Plan:
     }
     if bounds is not None:
         about |= {"action_low": bounds[0], "action_high": bounds[1]}
-    return Plan(fields, texts, negative, about, columns.split_gaps, tuple(notes))
+    return ColumnPlan(fields, texts, negative, about, columns.split_gaps, tuple(notes))
 
 
 def _matching(wanted: str, names: Sequence[str]) -> list[str]:

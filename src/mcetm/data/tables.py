@@ -20,7 +20,7 @@ import numpy as np
 from mcetm.console import one_line
 from mcetm.data import cells as read
 from mcetm.data.arrow import import_pyarrow
-from mcetm.data.columns import Columns, Plan, columns_beside, columns_of, file_beside, plan_of
+from mcetm.data.columns import ColumnPlan, Columns, columns_beside, columns_of, file_beside, plan_of
 from mcetm.data.dialect import Decimal, Dialect, decimal_of, number, recognise, with_decimal
 from mcetm.data.faults import DataError, Fault
 from mcetm.data.times import TimeError, arrange, seconds_of
@@ -141,7 +141,7 @@ def _row_faults(path: Path, dialect: Dialect) -> list[Fault]:
     return [Fault("table", "is not readable as CSV")]
 
 
-def _loaded(path: Path, dialect: Dialect, plan: Plan) -> dict[int, np.ndarray] | None:
+def _loaded(path: Path, dialect: Dialect, plan: ColumnPlan) -> dict[int, np.ndarray] | None:
     """The columns by NumPy's fast parser; None where anything in them is not as plain as it knows it."""
     flag = read.truth_or(float)
     converters: Any = dict.fromkeys(plan.flags, flag) or None
@@ -155,7 +155,7 @@ def _loaded(path: Path, dialect: Dialect, plan: Plan) -> dict[int, np.ndarray] |
     return found
 
 
-def _first_decimal(path: Path, dialect: Dialect, plan: Plan) -> Decimal:
+def _first_decimal(path: Path, dialect: Dialect, plan: ColumnPlan) -> Decimal:
     """The decimal sign, as far as the first rows tell."""
     first = next(_chunks(path, dialect, rows=_FIRST), None)
     numeric = [place for place in plan.numbers if place not in plan.flags]
@@ -184,7 +184,7 @@ def _loadtxt(
 
 
 def _converted(
-    path: Path, dialect: Dialect, plan: Plan, *, chosen: bool
+    path: Path, dialect: Dialect, plan: ColumnPlan, *, chosen: bool
 ) -> tuple[Dialect, dict[int, np.ndarray]]:
     """The columns cell by cell: other decimals, grouped thousands, empty cells; else what is wrong."""
     numeric = [place for place in plan.numbers if place not in plan.flags]
@@ -233,7 +233,7 @@ def _chunks(path: Path, dialect: Dialect, rows: int = _CHUNK) -> Iterator[list[l
 def _from_columns(
     names: Sequence[str],
     column: Callable[[int], np.ndarray],
-    plan: Plan,
+    plan: ColumnPlan,
     source: str,
     notes: Sequence[str] = (),
     **options: Unpack[ReadOptions],
@@ -267,7 +267,7 @@ def _from_columns(
 def _in_time(
     name: str,
     column: Callable[[int], np.ndarray],
-    plan: Plan,
+    plan: ColumnPlan,
     fields: Mapping[str, np.ndarray],
     labels: np.ndarray | None,
     source: str,

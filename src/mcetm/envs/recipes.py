@@ -13,7 +13,7 @@ from mcetm.envs.behaviour import find_policies
 from mcetm.envs.collection import Share, collect_shares
 from mcetm.errors import UserError
 from mcetm.files import cache_folder
-from mcetm.tasks.datasets import Part, Recipe
+from mcetm.tasks.datasets import Recipe, RecipePart
 from mcetm.tasks.policy import BehaviourPolicy
 from mcetm.tasks.registry import Task, get_task
 
@@ -51,7 +51,7 @@ def collect(
         wanted_for=f"'{task.name}'",
         deterministic=deterministic,
     )
-    parts = (Part(tuple(named)),) if mix else tuple(Part((name,)) for name in named)
+    parts = (RecipePart(tuple(named)),) if mix else tuple(RecipePart((name,)) for name in named)
     shares = _shares(parts, found, steps)
     return collect_shares(task, shares, seed=seed, processes=processes)
 
@@ -67,7 +67,7 @@ def collect_recipe(
     return collect_shares(task, shares, seed=seed, processes=processes, dataset=recipe.name, note=recipe.note)
 
 
-def _shares(parts: tuple[Part, ...], policies: dict[str, BehaviourPolicy], steps: int) -> list[Share]:
+def _shares(parts: tuple[RecipePart, ...], policies: dict[str, BehaviourPolicy], steps: int) -> list[Share]:
     """Steps dealt out to the parts by their weights."""
     if steps < len(parts):
         raise UserError(f"{steps} steps are too few for {len(parts)} policies to share.")

@@ -16,7 +16,7 @@ from mcetm.estimates.estimate import (
 from mcetm.estimates.estimating import estimate_policies
 from mcetm.estimates.fitted_q import FQESettings
 from mcetm.estimates.model_based import ModelBasedSettings
-from mcetm.estimates.plan import Plan, begin_plan, with_measured
+from mcetm.estimates.plan import EpisodePlan, begin_plan, with_measured
 from mcetm.estimates.quantity import Quantity
 from mcetm.estimates.tournament import Tournament, hold_tournament
 from mcetm.estimates.verdicts import VerdictSettings
@@ -29,12 +29,12 @@ __all__ = [
     "Candidate",
     "Choice",
     "DoublyRobustSettings",
+    "EpisodePlan",
     "Estimate",
     "EstimateSettings",
     "Estimates",
     "FQESettings",
     "ModelBasedSettings",
-    "Plan",
     "PolicyEstimates",
     "Quantity",
     "Tournament",

@@ -19,7 +19,7 @@ from mcetm.estimates.estimate import Estimate, Estimator
 from mcetm.estimates.fitted_q import FQESettings
 from mcetm.estimates.model_based import ModelBasedSettings, Rollouts
 from mcetm.estimates.quantity import Quantity
-from mcetm.estimates.verdicts import Evidence, Scale, VerdictSettings, believe
+from mcetm.estimates.verdicts import Evidence, ReturnScale, VerdictSettings, believe
 from mcetm.settings import Fraction, settings, to_plain
 
 _NAME = 2000
@@ -83,7 +83,7 @@ class Case:
     held: np.ndarray
     """Which episodes are held out."""
     quantity: Quantity
-    scale: Scale
+    scale: ReturnScale
     settings: EstimateSettings
     world: World
     bounds: tuple[float, float]

@@ -20,7 +20,7 @@ from mcetm.estimates.estimate import Estimate, Estimates, Estimator, PolicyEstim
 from mcetm.estimates.fitted_q import reward_range
 from mcetm.estimates.model_based import roll_out
 from mcetm.estimates.quantity import Quantity
-from mcetm.estimates.verdicts import Scale
+from mcetm.estimates.verdicts import ReturnScale
 from mcetm.tasks.registry import get_task
 
 _ROWS = 4096
@@ -57,7 +57,7 @@ def estimate_policies(
     task = None if log.metadata.task is None else get_task(log.metadata.task)
     quantity = Quantity.of(log, task, discount=config.discount, horizon=config.horizon)
     returns, complete = quantity.of_episodes(log), quantity.whole(log)
-    scale = Scale.of(returns[complete] if complete.any() else returns, ends=bool(log.terminated.any()))
+    scale = ReturnScale.of(returns[complete] if complete.any() else returns, ends=bool(log.terminated.any()))
     held = _held_out(log, config.holdout, seed)
     if world is None:
         train, holdout = log.split(config.holdout, seed=seed)

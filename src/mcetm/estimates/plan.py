@@ -36,14 +36,14 @@ class Prior(Record):
     spread: _Spread
 
 
-class Measured(Record):
+class MeasuredReturn(Record):
     """The return of one real episode."""
 
     policy: Text
     value: _Return
 
 
-class Plan(Record):
+class EpisodePlan(Record):
     """A plan for real episodes, and those that were run, as `plan.json` holds them."""
 
     format: Literal[1] = 1
@@ -51,10 +51,10 @@ class Plan(Record):
     noise: _Spread
     """How much episodes of one policy are expected to differ."""
     priors: Annotated[list[Prior], Field(min_length=1)]
-    measured: list[Measured] = Field(default_factory=list)
+    measured: list[MeasuredReturn] = Field(default_factory=list)
 
     @model_validator(mode="after")
-    def _fits(self) -> Plan:
+    def _fits(self) -> EpisodePlan:
         if len(set(self.names)) < len(self.priors):
             raise ValueError("has a policy twice")
         for one in self.measured:
@@ -110,10 +110,10 @@ class Plan(Record):
         write_json(path, self.model_dump())
 
 
-def begin_plan(path: Path, found: Sequence[Candidate], budget: int | None) -> Plan:
+def begin_plan(path: Path, found: Sequence[Candidate], budget: int | None) -> EpisodePlan:
     """The plan in this file, or a new one where there is none."""
     if path.exists():
-        plan: Plan = read_json(path, Plan)
+        plan: EpisodePlan = read_json(path, EpisodePlan)
         if sorted(plan.names) != sorted(one.name for one in found):
             raise UserError(f"{path} holds a plan for other policies; choose another --out.")
         if budget is not None and budget != plan.budget:
@@ -126,7 +126,7 @@ def begin_plan(path: Path, found: Sequence[Candidate], budget: int | None) -> Pl
     if not 1 <= budget <= MOST_EPISODES:
         raise UserError(f"A plan has at least 1 and at most {MOST_EPISODES:,} episodes, not {budget}.")
     noise = max(found[0].estimates.of[0].log_spread, 1e-9)
-    return Plan(budget=budget, noise=noise, priors=[prior_of(one) for one in found])
+    return EpisodePlan(budget=budget, noise=noise, priors=[prior_of(one) for one in found])
 
 
 def prior_of(one: Candidate) -> Prior:
@@ -141,7 +141,7 @@ def prior_of(one: Candidate) -> Prior:
     return Prior(policy=one.name, mean=chosen.value, spread=max(spread, 1e-3 * wide))
 
 
-def with_measured(plan: Plan, measured: Sequence[str]) -> Plan:
+def with_measured(plan: EpisodePlan, measured: Sequence[str]) -> EpisodePlan:
     """The plan with the returns of some episodes, each as `POLICY=RETURN`."""
     noted = list(plan.measured)
     for text in measured:
@@ -154,7 +154,7 @@ def with_measured(plan: Plan, measured: Sequence[str]) -> Plan:
             raise UserError(f"'{text}' is no return; write it as POLICY=RETURN.")
         if name not in plan.names:
             raise UserError(f"The plan has no policy '{name}'{suggestion(name, plan.names)}")
-        noted.append(Measured(policy=name, value=value))
+        noted.append(MeasuredReturn(policy=name, value=value))
         if len(noted) > plan.budget:
             raise UserError(f"All {plan.budget} episodes of the plan have been run.")
     return plan.model_copy(update={"measured": noted})

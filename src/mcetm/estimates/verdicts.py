@@ -31,7 +31,7 @@ class VerdictSettings:
 
 
 @dataclass(frozen=True)
-class Scale:
+class ReturnScale:
     """What the log's own episodes earn, and how much they differ."""
 
     mean: float
@@ -41,7 +41,7 @@ class Scale:
     """How much an episode may earn otherwise, where nothing is known of it."""
 
     @classmethod
-    def of(cls, returns: np.ndarray, *, ends: bool = False) -> Scale:
+    def of(cls, returns: np.ndarray, *, ends: bool = False) -> ReturnScale:
         """Of these returns; where they are all alike, a twentieth of them stands for their spread.
 
         At stake is their spread. Where the task can end, an episode may end where nothing is known, and then
@@ -66,7 +66,7 @@ class Evidence:
     """Half the interval."""
 
 
-def believe(found: Evidence, scale: Scale, rules: VerdictSettings) -> tuple[bool, list[str]]:
+def believe(found: Evidence, scale: ReturnScale, rules: VerdictSettings) -> tuple[bool, list[str]]:
     """Whether to believe, and the reasons: what speaks against it, or what was looked at."""
     against: list[str] = []
     for share, what in (

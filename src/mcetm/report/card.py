@@ -10,7 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from mcetm.data.card import Card, ColumnRanges, Summary
+from mcetm.data.card import Card, ColumnRanges, ColumnSummary
 from mcetm.data.transitions import Metadata
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -92,7 +92,7 @@ def _policies(provenance: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(str(name) for names in named if isinstance(names, list) for name in names))
 
 
-def _summary(summary: Summary) -> str:
+def _summary(summary: ColumnSummary) -> str:
     spread = f"{_number(summary.mean)} ± {_number(summary.std)}"
     if summary.minimum == summary.maximum:
         return f"{_number(summary.mean)} throughout"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcetm.console import one_line
-from mcetm.estimates import LABELS, Choice, Estimate, Estimates, Plan, PolicyEstimates
+from mcetm.estimates import LABELS, Choice, EpisodePlan, Estimate, Estimates, PolicyEstimates
 from mcetm.report.figures import STYLES, figure, legend_below
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def show_choice(choice: Choice, console: Console) -> None:
         console.print(Text(f"• {note}"))
 
 
-def show_plan(plan: Plan, console: Console) -> None:
+def show_plan(plan: EpisodePlan, console: Console) -> None:
     """Print what was measured, what is believed now, and which episode to run next."""
     from rich.table import Table
     from rich.text import Text

@@ -1,6 +1,6 @@
 """What is known about environments and named datasets, as plain data, and behaviour policies."""
 
-from mcetm.tasks.datasets import D4RL_DATASETS, D4RL_LEVELS, RECIPES, Part, Recipe
+from mcetm.tasks.datasets import D4RL_DATASETS, D4RL_LEVELS, RECIPES, Recipe, RecipePart
 from mcetm.tasks.policy import BehaviourPolicy, TanhGaussianPolicy, UniformPolicy, read_policy
 from mcetm.tasks.registry import ReferenceScores, Task, get_task, register_task, task_names
 from mcetm.tasks.termination import HealthyBox
@@ -11,8 +11,8 @@ __all__ = [
     "RECIPES",
     "BehaviourPolicy",
     "HealthyBox",
-    "Part",
     "Recipe",
+    "RecipePart",
     "ReferenceScores",
     "TanhGaussianPolicy",
     "Task",

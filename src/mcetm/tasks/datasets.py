@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Part:
+class RecipePart:
     """A share of a dataset, collected by one policy or by a mixture drawn anew for each episode."""
 
     policies: tuple[str, ...]
@@ -28,7 +28,7 @@ class Recipe:
     name: str
     task: str
     transitions: int
-    parts: tuple[Part, ...]
+    parts: tuple[RecipePart, ...]
     note: str = ""
 
 
@@ -38,17 +38,21 @@ _SUBSTITUTE = "substitute for D4RL's level of this name: SAC snapshots of the de
 def _locomotion(task: str, replay: tuple[str, ...], replay_size: int, expert: str) -> tuple[Recipe, ...]:
     medium = f"{task}_d4rl_medium_v2"
     return (
-        Recipe(f"{task}-random", task, 1_000_000, (Part(("uniform",)),)),
-        Recipe(f"{task}-medium", task, 1_000_000, (Part((medium,)),)),
+        Recipe(f"{task}-random", task, 1_000_000, (RecipePart(("uniform",)),)),
+        Recipe(f"{task}-medium", task, 1_000_000, (RecipePart((medium,)),)),
         Recipe(
             f"{task}-medium-replay",
             task,
             replay_size,
-            tuple(Part((policy,)) for policy in ("uniform", *replay)),
+            tuple(RecipePart((policy,)) for policy in ("uniform", *replay)),
             note=_SUBSTITUTE,
         ),
         Recipe(
-            f"{task}-medium-expert", task, 2_000_000, (Part((medium,)), Part((expert,))), note=_SUBSTITUTE
+            f"{task}-medium-expert",
+            task,
+            2_000_000,
+            (RecipePart((medium,)), RecipePart((expert,))),
+            note=_SUBSTITUTE,
         ),
     )
 
@@ -61,9 +65,9 @@ RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
         # A mixture, not a sequence: any prefix of the file looks like the whole.
-        Recipe("pendulum-mixed", "pendulum", 40_000, (Part(("swing-up-noisy", "uniform")),)),
+        Recipe("pendulum-mixed", "pendulum", 40_000, (RecipePart(("swing-up-noisy", "uniform")),)),
         # As small as the logs of many plants: about twenty batches.
-        Recipe("tank-mixed", "tank", 6_000, (Part(("tank-operator", "uniform")),)),
+        Recipe("tank-mixed", "tank", 6_000, (RecipePart(("tank-operator", "uniform")),)),
         *_locomotion("hopper", _snapshots("hopper", 5), 402_000, "hopper_sac_snapshot_08"),
         *_locomotion("walker2d", _snapshots("walker2d", 6), 302_000, "walker2d_sac_snapshot_09"),
         *_locomotion(

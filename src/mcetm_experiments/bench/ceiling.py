@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from mcetm_experiments.bench.clock import clock, compile_for
-from mcetm_experiments.bench.sheet import Measured, Sheet
+from mcetm_experiments.bench.sheet import Sheet, Timed
 
 _PRODUCTS = 8
 """One after the other in one program, so that starting it does not count."""
@@ -23,7 +23,7 @@ def matrix_ceiling(sheet: Sheet) -> float | None:
     for dtype in (jnp.float32,) if on_cpu else (jnp.float32, jnp.bfloat16):
         flop = _PRODUCTS * 2.0 * size**3
 
-        def measure(dtype: type = dtype, flop: float = flop) -> Measured:
+        def measure(dtype: type = dtype, flop: float = flop) -> Timed:
             matrix = jnp.eye(size, dtype=dtype)
 
             def chain(matrix: jax.Array) -> jax.Array:
@@ -31,7 +31,7 @@ def matrix_ceiling(sheet: Sheet) -> float | None:
 
             made = compile_for(chain, matrix)
             seconds = clock(lambda: made.program(matrix))
-            return Measured(seconds, made.seconds, {"TFLOP/s": flop / seconds.median / 1e12})
+            return Timed(seconds, made.seconds, {"TFLOP/s": flop / seconds.median / 1e12})
 
         name = jnp.dtype(dtype).name
         found = sheet.row(

@@ -19,7 +19,7 @@ import numpy as np
 from mcetm.envs import available_cores, collect, find_policy, make_env
 from mcetm.tasks import TanhGaussianPolicy, Task, get_task
 from mcetm_experiments.bench.clock import Spread, clock
-from mcetm_experiments.bench.sheet import Measured, Sheet
+from mcetm_experiments.bench.sheet import Sheet, Timed
 
 _TASKS = ("halfcheetah", "hopper", "walker2d")
 
@@ -36,19 +36,19 @@ def run_collection(sheet: Sheet) -> None:
             lambda t=task, p=policy: _plain(t, p, plain_steps, repeats=3 if sheet.full else 2),
         )
 
-        def against(rate: float, alone: Measured | None = alone) -> dict[str, float]:
+        def against(rate: float, alone: Timed | None = alone) -> dict[str, float]:
             if alone is None:
                 return {"steps/s": rate}
             ratio = rate / alone.figures["steps/s"]
             return {"steps/s": rate, "times the plain loop": ratio, "per core": ratio / cores}
 
-        def ours(task: Task = task, policy: TanhGaussianPolicy = policy) -> Measured:
+        def ours(task: Task = task, policy: TanhGaussianPolicy = policy) -> Timed:
             seconds = clock(lambda: collect(task, steps, policy), repeats=2, warm=True)
-            return Measured(seconds, None, against(steps / seconds.median))
+            return Timed(seconds, None, against(steps / seconds.median))
 
-        def copies(name: str = name) -> Measured:
+        def copies(name: str = name) -> Timed:
             rate = _copies_rate(name, plain_steps, cores)
-            return Measured(Spread.of([cores * plain_steps / rate]), None, against(rate))
+            return Timed(Spread.of([cores * plain_steps / rate]), None, against(rate))
 
         sheet.row(name, f"`collect`, {steps:,} steps", ours)
         sheet.row(name, f"{cores} copies of the plain loop", copies)
@@ -88,9 +88,9 @@ def plain_seconds(task: Task, policy: TanhGaussianPolicy, steps: int) -> float:
     return seconds
 
 
-def _plain(task: Task, policy: TanhGaussianPolicy, steps: int, *, repeats: int) -> Measured:
+def _plain(task: Task, policy: TanhGaussianPolicy, steps: int, *, repeats: int) -> Timed:
     seconds = Spread.of([plain_seconds(task, policy, steps) for _ in range(repeats)])
-    return Measured(seconds, None, {"steps/s": steps / seconds.median})
+    return Timed(seconds, None, {"steps/s": steps / seconds.median})
 
 
 _COPY = """

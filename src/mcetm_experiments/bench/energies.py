@@ -11,7 +11,7 @@ from mcetm.pipeline import make_config
 from mcetm_experiments.bench.backends import LABELS, backends
 from mcetm_experiments.bench.clock import from_history
 from mcetm_experiments.bench.eager import Eager, why_no_torch
-from mcetm_experiments.bench.sheet import Measured, Sheet
+from mcetm_experiments.bench.sheet import Sheet, Timed
 from mcetm_experiments.bench.subjects import autoencoder, random_log
 from mcetm_experiments.shared.models import ModelsConfig
 
@@ -53,18 +53,18 @@ def _measure(sheet: Sheet, models: ModelsConfig, members: int, *, eager: bool) -
 
     for backend in backends(models):
 
-        def measure(config: EnergySettings = replace(config, backend=backend)) -> Measured:  # noqa: B008
+        def measure(config: EnergySettings = replace(config, backend=backend)) -> Timed:  # noqa: B008
             below = autoencoder(models, log) if manifold else None
             _, history = fit_energy(log, config, autoencoder=below, key=jax.random.key(0), chunk=chunk)
             chunks, compilation = from_history(history)
-            return Measured(chunks.each(chunk), compilation, figures(chunks.median / chunk))
+            return Timed(chunks.each(chunk), compilation, figures(chunks.median / chunk))
 
         sheet.row(work, LABELS[backend], measure)
     if eager:
 
-        def reference() -> Measured:
+        def reference() -> Timed:
             networks = Eager(members=members, width=config.width)
             seconds = networks.clock(lambda: networks.train_step(config.batch_size, config.count))
-            return Measured(seconds, None, figures(seconds.median))
+            return Timed(seconds, None, figures(seconds.median))
 
         sheet.row(work, Eager.NAME, reference)

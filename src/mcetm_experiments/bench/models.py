@@ -25,7 +25,7 @@ from mcetm.dynamics import (
 from mcetm.pipeline import make_config
 from mcetm_experiments.bench.clock import clock, compile_for
 from mcetm_experiments.bench.sampling import COUNT, draw_samples
-from mcetm_experiments.bench.sheet import Measured, Sheet
+from mcetm_experiments.bench.sheet import Sheet, Timed
 from mcetm_experiments.bench.subjects import energies, gaussians, random_log
 from mcetm_experiments.shared.models import FULL_DIFFUSION, FULL_GAUSSIAN, ModelsConfig
 
@@ -43,7 +43,7 @@ def run_models(sheet: Sheet) -> None:
 
         def measure(
             make: Callable[[Transitions], TransitionModel] = make, first: float | None = first
-        ) -> Measured:
+        ) -> Timed:
             model, key = make(log), jax.random.key(0)
             made = compile_for(
                 lambda model, o, a, k: draw_samples(model, o, a, key=k), model, obs, action, key
@@ -51,7 +51,7 @@ def run_models(sheet: Sheet) -> None:
             seconds = clock(lambda: made.program(model, obs, action, key))
             ratio = {} if first is None else {"times the Gaussian": seconds.median / first}
             rate = _MEMBERS * states * COUNT / seconds.median
-            return Measured(seconds, made.seconds, {"next states/s": rate, **ratio})
+            return Timed(seconds, made.seconds, {"next states/s": rate, **ratio})
 
         found = sheet.row(work, name, measure)
         first = found.seconds.median if first is None and found is not None else first

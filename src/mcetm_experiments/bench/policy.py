@@ -18,7 +18,7 @@ from mcetm.pipeline import TrainConfig, algorithm_names, make_config
 from mcetm_experiments.bench.backends import LABELS, backends
 from mcetm_experiments.bench.clock import Spread, from_history
 from mcetm_experiments.bench.eager import Eager, EagerSAC, why_no_torch
-from mcetm_experiments.bench.sheet import Measured, Sheet
+from mcetm_experiments.bench.sheet import Sheet, Timed
 from mcetm_experiments.bench.subjects import ACTION, random_log, world
 from mcetm_experiments.shared.models import ModelsConfig
 
@@ -137,7 +137,7 @@ def prepare(
     return stage, eqx.filter_jit(stage.agents)(jnp.arange(seeds, dtype=jnp.int32))
 
 
-def _ours(log: Transitions, algo: str, seeds: int, *, full: bool, **more: Any) -> Measured:
+def _ours(log: Transitions, algo: str, seeds: int, *, full: bool, **more: Any) -> Timed:
     stage, agents = prepare(log, algo, seeds=seeds, full=full, **more)
     chunk, imagines = stage.chunk, stage.between is not None
     gigabytes = {"GB imagined": buffer_gigabytes(agents)} if imagines else {}
@@ -148,12 +148,12 @@ def _ours(log: Transitions, algo: str, seeds: int, *, full: bool, **more: Any) -
         rollouts = float(np.median([line["between_seconds"] for line in done.history[1:]]))
         share = {"share of rollouts": rollouts / seconds.median}
     rate = chunk / seconds.median
-    return Measured(
+    return Timed(
         seconds, compilation, {"updates/s": rate, "updates/s in all": rate * seeds, **share, **gigabytes}
     )
 
 
-def _eager(algo: str, config: TrainConfig, *, full: bool) -> Measured:
+def _eager(algo: str, config: TrainConfig, *, full: bool) -> Timed:
     """The same in eager PyTorch: some updates and one generation, from which the time of a chunk follows."""
     algorithm, model = cast(ModelBased, config.algorithm), config.model
     candidates = 0 if algo == "sac" else model.members * algorithm.samples
@@ -177,4 +177,4 @@ def _eager(algo: str, config: TrainConfig, *, full: bool) -> Measured:
     seconds = Spread(whole(one.median), whole(one.low), whole(one.high), one.repeats)
     share = {} if algo == "sac" else {"share of rollouts": rollouts / seconds.median}
     rate = chunk / seconds.median
-    return Measured(seconds, None, {"updates/s": rate, "updates/s in all": rate, **share})
+    return Timed(seconds, None, {"updates/s": rate, "updates/s in all": rate, **share})

@@ -16,7 +16,7 @@ from mcetm_experiments.bench.backends import LABELS, backends
 from mcetm_experiments.bench.ceiling import matrix_ceiling
 from mcetm_experiments.bench.clock import clock, compile_for
 from mcetm_experiments.bench.eager import Eager, why_no_torch
-from mcetm_experiments.bench.sheet import Measured, Sheet
+from mcetm_experiments.bench.sheet import Sheet, Timed
 from mcetm_experiments.bench.subjects import ACTION, OBS, energies, random_log
 from mcetm_experiments.shared.models import ModelsConfig
 
@@ -67,21 +67,21 @@ def run_sampling(sheet: Sheet) -> None:
             if label in missing_here:
                 continue
 
-            def measure(states: int = states, draw: Callable[..., Any] = draw) -> Measured:
+            def measure(states: int = states, draw: Callable[..., Any] = draw) -> Timed:
                 model = energies(config, log)
                 some, key = (obs[:states], action[:states]), jax.random.key(0)
                 made = compile_for(lambda model, o, a, k: draw(model, o, a, key=k), model, *some, key)
                 seconds = clock(lambda: made.program(model, *some, key))
                 memory = {} if made.gigabytes is None else {"GB": made.gigabytes}
-                return Measured(seconds, made.seconds, {**figures(seconds.median), **memory})
+                return Timed(seconds, made.seconds, {**figures(seconds.median), **memory})
 
             sheet.row(work, label, measure)
         if missing is None:
 
-            def reference(states: int = states) -> Measured:
+            def reference(states: int = states) -> Timed:
                 eager = Eager(members=members)
                 seconds = eager.clock(lambda: eager.sample(states, COUNT))
-                return Measured(seconds, None, figures(seconds.median))
+                return Timed(seconds, None, figures(seconds.median))
 
             sheet.row(work, Eager.NAME, reference)
     if missing is not None:

@@ -18,7 +18,7 @@ Size = Literal["small", "full"]
 
 
 @dataclass(frozen=True)
-class Measured:
+class Timed:
     """One figure with all that belongs to it."""
 
     seconds: Spread
@@ -28,12 +28,12 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Row:
+class SheetRow:
     """The same work done by one of several means."""
 
     work: str
     variant: str
-    measured: Measured | None
+    measured: Timed | None
     failure: str | None = None
     """Why there is no figure."""
 
@@ -48,7 +48,7 @@ class Sheet:
 
     def __init__(self, size: Size, seconds: float) -> None:
         self.size: Size = size
-        self.rows: list[Row] = []
+        self.rows: list[SheetRow] = []
         self.notes: list[str] = []
         self.not_begun: list[str] = []
         """What the time did not suffice for."""
@@ -59,7 +59,7 @@ class Sheet:
         """Whether the sizes are the paper's."""
         return self.size == "full"
 
-    def row(self, work: str, variant: str, job: Callable[[], Measured]) -> Measured | None:
+    def row(self, work: str, variant: str, job: Callable[[], Timed]) -> Timed | None:
         """Measure and write down; nothing that a job raises stops the others."""
         if self.rows and time.monotonic() - self._began > self._given:
             self.not_begun.append(f"{work} ({variant})")
@@ -72,7 +72,7 @@ class Sheet:
             raise
         except Exception as error:  # an accelerator's memory may be too small for one row
             failure = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:200]}"
-        self.rows.append(Row(work, variant, measured, failure))
+        self.rows.append(SheetRow(work, variant, measured, failure))
         # What this row compiled and left on the device must not hinder the next.
         jax.clear_caches()
         gc.collect()

@@ -14,7 +14,7 @@ from typing import Any
 from mcetm.compilation import CHOICE
 from mcetm.training import MetricsFile
 from mcetm_experiments.bench.clock import Spread
-from mcetm_experiments.bench.sheet import Measured, Sheet
+from mcetm_experiments.bench.sheet import Sheet, Timed
 
 
 def run_train(sheet: Sheet) -> None:
@@ -33,10 +33,10 @@ def run_train(sheet: Sheet) -> None:
             for stage, seconds in stages.items():
                 sheet.row(stage, variant, lambda s=seconds, f=folder, n=stage: _stage(s, f, n))
             left = found.seconds.median - sum(stages.values())
-            sheet.row("imports, data and the rest", variant, lambda s=left: Measured(Spread.of([s])))
+            sheet.row("imports, data and the rest", variant, lambda s=left: Timed(Spread.of([s])))
 
 
-def _run(arguments: list[str], scratch: Path) -> Measured:
+def _run(arguments: list[str], scratch: Path) -> Timed:
     began, used = time.monotonic(), _children()
     done = subprocess.run(  # noqa: S603 (our own interpreter and module)
         [sys.executable, "-m", "mcetm", *arguments],
@@ -48,7 +48,7 @@ def _run(arguments: list[str], scratch: Path) -> Measured:
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])
     # Processor time does not depend on what else the machine does.
-    return Measured(Spread.of([time.monotonic() - began]), None, {"processor s": _children() - used})
+    return Timed(Spread.of([time.monotonic() - began]), None, {"processor s": _children() - used})
 
 
 def _children() -> float:
@@ -57,11 +57,11 @@ def _children() -> float:
     return times.children_user + times.children_system
 
 
-def _stage(seconds: float, folder: Path, name: str) -> Measured:
+def _stage(seconds: float, folder: Path, name: str) -> Timed:
     """A stage with, for the run's own policy, the share of its rollouts after the first chunk compiled."""
     figures: dict[str, Any] = {}
     if name == "policy: MC-ETM":
         lines = MetricsFile(folder / "metrics.jsonl").read()[1:]
         share = sum(line["between_seconds"] for line in lines) / sum(line["seconds"] for line in lines)
         figures = {"share of rollouts": share}
-    return Measured(Spread.of([seconds]), None, figures)
+    return Timed(Spread.of([seconds]), None, figures)

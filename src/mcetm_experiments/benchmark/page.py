@@ -8,7 +8,7 @@ from pathlib import Path
 from mcetm.evaluation import Summary
 from mcetm.pipeline import Cell, CellResult
 from mcetm_experiments.benchmark.figures import draw_table
-from mcetm_experiments.benchmark.plan import Plan
+from mcetm_experiments.benchmark.plan import BenchmarkPlan
 from mcetm_experiments.benchmark.tables import Filled
 
 PAGE = "benchmark.md"
@@ -29,7 +29,7 @@ def number(value: float) -> str:
 
 def write_page(
     out: Path,
-    plan: Plan,
+    plan: BenchmarkPlan,
     tables: Sequence[Filled],
     results: Sequence[CellResult],
     failures: Mapping[tuple[str, str], str],
@@ -120,7 +120,7 @@ def _improvements(filled: Filled) -> list[str]:
     ]
 
 
-def _details(plan: Plan, filled: Filled) -> list[str]:
+def _details(plan: BenchmarkPlan, filled: Filled) -> list[str]:
     """Everything that is not needed in the first minute."""
     comparison = filled.comparison
     assert comparison is not None  # noqa: S101 (there is something to show)
@@ -166,7 +166,7 @@ def _details(plan: Plan, filled: Filled) -> list[str]:
     return parts
 
 
-def _published(plan: Plan, filled: Filled) -> list[str]:
+def _published(plan: BenchmarkPlan, filled: Filled) -> list[str]:
     comparison, published = filled.comparison, plan.published
     assert comparison is not None  # noqa: S101 (there is something to show)
     assert published is not None  # noqa: S101 (asked before)
@@ -184,7 +184,7 @@ def _published(plan: Plan, filled: Filled) -> list[str]:
     return [f"**Beside what was published** ({published.source}):", markdown_table(("", *head), rows)]
 
 
-def _protocol(plan: Plan, tables: Sequence[Filled]) -> list[str]:
+def _protocol(plan: BenchmarkPlan, tables: Sequence[Filled]) -> list[str]:
     found = [cell for filled in tables for cells in filled.results.values() for cell in cells]
     seeds = sorted({seed for cell in found for seed in cell.seeds})
     lines = [

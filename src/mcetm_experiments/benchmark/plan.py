@@ -117,7 +117,7 @@ class Published(Record):
         return None if scores is None or row is None else scores[row]
 
 
-class Plan(Record):
+class BenchmarkPlan(Record):
     """A whole benchmark."""
 
     title: Text
@@ -141,7 +141,7 @@ class Plan(Record):
         return usual_executor(given)
 
     @model_validator(mode="after")
-    def _named_once(self) -> Plan:
+    def _named_once(self) -> BenchmarkPlan:
         names = [table.name for table in self.table]
         if len(set(names)) != len(names):
             raise ValueError("should have every table's name once")
@@ -160,18 +160,18 @@ class Plan(Record):
         return [table for table in self.table if not only or table.name in only]
 
 
-def read_plan(source: str) -> Plan:
+def read_plan(source: str) -> BenchmarkPlan:
     """A plan that is shipped, by its name, or somebody's own file."""
     if source in PLANS:
         folder = resources.files("mcetm_experiments.benchmark") / "plans"
         with resources.as_file(folder / f"{source}.toml") as path:
-            return read_toml(path, Plan)
+            return read_toml(path, BenchmarkPlan)
     if not Path(source).exists():
         raise UserError(f"There is no plan '{source}'; name a TOML file, or one of: {', '.join(PLANS)}.")
-    return read_toml(Path(source), Plan)
+    return read_toml(Path(source), BenchmarkPlan)
 
 
-def planned(plan: Plan, table: Table, *, official: bool = False) -> Iterator[Planned]:
+def planned(plan: BenchmarkPlan, table: Table, *, official: bool = False) -> Iterator[Planned]:
     """The cells of a table; with `official`, D4RL's own files take the place of logs that stand for them."""
     owners: dict[str, System] = {}
     for system in table.systems:
@@ -186,7 +186,7 @@ def planned(plan: Plan, table: Table, *, official: bool = False) -> Iterator[Pla
                 yield one
 
 
-def _planned(plan: Plan, table: Table, log: str, system: System, world: Sequence[int]) -> Planned:
+def _planned(plan: BenchmarkPlan, table: Table, log: str, system: System, world: Sequence[int]) -> Planned:
     if system.model is not None and ":" in system.model:
         named_class(system.model, f"the plan's table '{table.name}'")  # a plan imports nothing by itself
     config = make_config(

@@ -9,7 +9,7 @@ from mcetm.errors import UserError
 from mcetm.files import write_json, write_text
 from mcetm.pipeline import failures_in, read_cells, run_planned
 from mcetm_experiments.benchmark.page import PAGE, write_page
-from mcetm_experiments.benchmark.plan import Plan, planned, read_plan
+from mcetm_experiments.benchmark.plan import BenchmarkPlan, planned, read_plan
 from mcetm_experiments.benchmark.tables import fill
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def run_benchmark(settings: BenchmarkStudy) -> int:
     return 1 if missing else 0
 
 
-def train_cells(settings: BenchmarkStudy, plan: Plan) -> None:
+def train_cells(settings: BenchmarkStudy, plan: BenchmarkPlan) -> None:
     """Train what the chosen tables need and nobody has trained."""
     official = settings.data is not None
     needed = [one for table in plan.chosen(settings.only) for one in planned(plan, table, official=official)]

@@ -10,7 +10,7 @@ import numpy as np
 from mcetm import UserError
 from mcetm.evaluation import Comparison, bandit_curve, expected_best
 from mcetm.pipeline import CellResult, Planned, compare_cells
-from mcetm_experiments.benchmark.plan import Plan, Table, planned
+from mcetm_experiments.benchmark.plan import BenchmarkPlan, Table, planned
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,9 @@ class Filled:
         return found
 
 
-def fill(plan: Plan, table: Table, results: Sequence[CellResult], *, official: bool = False) -> Filled:
+def fill(
+    plan: BenchmarkPlan, table: Table, results: Sequence[CellResult], *, official: bool = False
+) -> Filled:
     """A table with its cells, as far as their files are there."""
     by_key = _by_key(results)
     found: dict[tuple[str, str], list[CellResult]] = {}

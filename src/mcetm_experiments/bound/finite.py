@@ -61,7 +61,7 @@ class Learning:
 
 
 @dataclass(frozen=True)
-class Cell:
+class GridCell:
     """A batch of MDPs, the models learned from data of each, and the policy that is optimal in each."""
 
     mdp: FiniteMDP
@@ -80,7 +80,7 @@ class Cell:
         energy = self.ensemble.energy(self.learning.energy)
         return ood_set(energy, energy_quantile(energy, level))
 
-    def paying(self, less: float) -> Cell:
+    def paying(self, less: float) -> GridCell:
         """The same with every reward lowered by a constant, which changes no optimal policy."""
         return replace(self, mdp=replace(self.mdp, reward=self.mdp.reward - less))
 
@@ -89,7 +89,7 @@ class Cell:
         return expected_return(self.mdp, self.best) - expected_return(self.mdp, policy)
 
 
-def make_cell(family: str, count_of_mdps: int, rows: int, learning: Learning, *, seed: int) -> Cell:
+def make_cell(family: str, count_of_mdps: int, rows: int, learning: Learning, *, seed: int) -> GridCell:
     """Draw MDPs, collect so many transitions from each, and learn."""
     mdp = FAMILIES[family](count_of_mdps, seed=seed)
     states, actions = mdp.reward.shape[-2:]
@@ -99,10 +99,10 @@ def make_cell(family: str, count_of_mdps: int, rows: int, learning: Learning, *,
     ensemble = fit_ensemble(
         counts, members=learning.members, smoothing=learning.smoothing, prior=learning.prior, seed=seed + 2
     )
-    return Cell(mdp, ensemble, learning, best, behaviour)
+    return GridCell(mdp, ensemble, learning, best, behaviour)
 
 
-def certificates(cell: Cell) -> dict[str, Any]:
+def certificates(cell: GridCell) -> dict[str, Any]:
     """Right-hand sides by level of δ, at the smallest β found valid, as shares of the largest gap."""
     rows: dict[str, list[np.ndarray]] = {}
     span = cell.mdp.span
@@ -144,7 +144,7 @@ ARMS = {
 """How much is taken from every reward (they lie in [0, 1]), and whether truncation pays the floor."""
 
 
-def statements(cell: Cell, betas: tuple[float, ...], levels: tuple[float, ...]) -> dict[str, Any]:
+def statements(cell: GridCell, betas: tuple[float, ...], levels: tuple[float, ...]) -> dict[str, Any]:
     """How often each statement of section 4.3 is true of what was learned, for each β."""
     return {
         arm: {
@@ -156,7 +156,7 @@ def statements(cell: Cell, betas: tuple[float, ...], levels: tuple[float, ...]) 
 
 
 def _shares(
-    cell: Cell, floored: bool, betas: tuple[float, ...], levels: tuple[float, ...]
+    cell: GridCell, floored: bool, betas: tuple[float, ...], levels: tuple[float, ...]
 ) -> dict[str, list[float]]:
     shares: dict[str, list[float]] = {}
     for beta in betas:
@@ -171,7 +171,7 @@ def _shares(
     return shares
 
 
-def _implications(cell: Cell, floored: bool, levels: tuple[float, ...]) -> dict[str, Any]:
+def _implications(cell: GridCell, floored: bool, levels: tuple[float, ...]) -> dict[str, Any]:
     """The same at a β for which the assumption does hold, where one is found."""
     found = []
     for level in levels:
@@ -186,7 +186,7 @@ def _implications(cell: Cell, floored: bool, levels: tuple[float, ...]) -> dict[
     return {"cases": cases, **{name: float(v.mean()) if cases else None for name, v in joined.items()}}
 
 
-def _true_statements(cell: Cell, learned: Pessimistic, floored: bool) -> dict[str, np.ndarray]:
+def _true_statements(cell: GridCell, learned: Pessimistic, floored: bool) -> dict[str, np.ndarray]:
     mdp, model, ood, policy = cell.mdp, cell.model, learned.ood, learned.policy
     error = bellman_error(mdp, model, learned.solution.value)
     after = mdp.floor if floored else 0.0
@@ -214,7 +214,7 @@ def _everywhere(holds: np.ndarray, axes: int = 1) -> np.ndarray:
     return np.asarray(holds.all(axis=tuple(range(-axes, 0))))
 
 
-def returns(cell: Cell, *, less: float = 0.0, floored: bool = True) -> dict[str, Any]:
+def returns(cell: GridCell, *, less: float = 0.0, floored: bool = True) -> dict[str, Any]:
     """True returns of every β and level, where the worst policy has 0 and the best 1."""
     cell = cell.paying(less)
     opposite = replace(cell.mdp, reward=-cell.mdp.reward)
@@ -235,7 +235,7 @@ def returns(cell: Cell, *, less: float = 0.0, floored: bool = True) -> dict[str,
     return {"grid": np.array(grid), "behaviour": score(cell.behaviour)}
 
 
-def settled(cell: Cell, betas: tuple[float, ...], level: float) -> list[float]:
+def settled(cell: GridCell, betas: tuple[float, ...], level: float) -> list[float]:
     """For each β, the share of MDPs in which u settles when it is recomputed from every new solution."""
     shares = []
     for beta in betas:

@@ -17,7 +17,7 @@ from mcetm.files import write_json
 from mcetm.pipeline import describe_environment
 from mcetm_experiments.bound.figures import draw_bound
 from mcetm_experiments.bound.finite import (
-    Cell,
+    GridCell,
     Learning,
     certificates,
     make_cell,
@@ -116,7 +116,7 @@ def _measure(family: str, rows: int, config: BoundConfig, learning: Learning, se
     return {**part, "seconds": time.perf_counter() - start}
 
 
-def _main_only(cell: Cell, config: BoundConfig) -> dict[str, Any]:
+def _main_only(cell: GridCell, config: BoundConfig) -> dict[str, Any]:
     written = returns(cell, less=0.5, floored=False)
     return {
         "statements": statements(cell, config.betas, config.levels),

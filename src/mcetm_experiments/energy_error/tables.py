@@ -31,7 +31,7 @@ _BY_RUNG = {
 
 
 @dataclass(frozen=True)
-class Table:
+class PrintedTable:
     """A title, column names, and rows of cells."""
 
     title: str
@@ -44,7 +44,7 @@ class Table:
         return f"{self.title}:\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def tables(name: str, found: dict[str, Any], rates: tuple[float, ...]) -> list[Table]:
+def tables(name: str, found: dict[str, Any], rates: tuple[float, ...]) -> list[PrintedTable]:
     """Everything that was found on one dataset, mean ± spread over seeds."""
     scores, rungs = found["scores"], [rung["name"] for rung in found["rungs"]]
     alarms = tuple(f"{100 * rate:g} %" for rate in rates)
@@ -53,9 +53,9 @@ def tables(name: str, found: dict[str, Any], rates: tuple[float, ...]) -> list[T
         for score, numbers in scores.items()
     )
     return [
-        Table(f"{name}, all rungs together", ("score", *_POOLED.values()), pooled),
+        PrintedTable(f"{name}, all rungs together", ("score", *_POOLED.values()), pooled),
         *(
-            Table(
+            PrintedTable(
                 f"{name}: {title}",
                 ("rung", *scores),
                 tuple(
@@ -67,7 +67,7 @@ def tables(name: str, found: dict[str, Any], rates: tuple[float, ...]) -> list[T
             )
             for measure, title in _BY_RUNG.items()
         ),
-        Table(
+        PrintedTable(
             f"{name}: held-out rows above a threshold that was set on others at",
             ("score", *alarms),
             tuple(
@@ -75,7 +75,7 @@ def tables(name: str, found: dict[str, Any], rates: tuple[float, ...]) -> list[T
                 for score, numbers in scores.items()
             ),
         ),
-        Table(
+        PrintedTable(
             f"{name}: errors, and MC-ETM's own ν (nominally {found['truncated']['nominal']:.3g} per sample)",
             (
                 *("rung", "rows", *(f"error, {model}" for model in found["errors"])),
@@ -103,7 +103,7 @@ def _cell(measure: dict[str, Any], i: int | None = None) -> str:
     return "–" if mean is None else cell(mean, spread)  # there was nothing to measure
 
 
-def all_tables(results: dict[str, Any]) -> list[Table]:
+def all_tables(results: dict[str, Any]) -> list[PrintedTable]:
     """The tables of every dataset."""
     return [
         table

@@ -222,7 +222,7 @@ def clocked(make: Callable[[], tuple[Any, list[dict[str, Any]]]]) -> Trained:
 
 
 @dataclass(frozen=True)
-class Baseline:
+class FittedBaseline:
     """A trained model: its point prediction, its samples, and what it cost."""
 
     name: str
@@ -252,18 +252,18 @@ NAMES = {
 
 def train_baselines(
     train: Transitions, holdout: Transitions, config: BaselinesConfig, *, key: PRNGKeyArray
-) -> Iterator[Baseline]:
+) -> Iterator[FittedBaseline]:
     """Train one ensemble after the other; all but the plain MLP."""
     baselines = Baselines(train, holdout, config, key=key)
     for kind in ("gaussian", "standard", "plain", "anchored", "diffusion"):
         yield baseline(baselines, kind)
 
 
-def baseline(baselines: Baselines, kind: str) -> Baseline:
+def baseline(baselines: Baselines, kind: str) -> FittedBaseline:
     """One of the models, trained if it is not yet."""
     trained: Trained = getattr(baselines, kind)
     model = trained.model
-    return Baseline(
+    return FittedBaseline(
         NAMES[kind],
         point(model),
         eqx.Partial(_sample, model),

@@ -10,7 +10,7 @@ from mcetm_experiments.theory.bound import (
     paper_bound,
     proved_bound,
 )
-from mcetm_experiments.theory.dataset import Rows, collect, count
+from mcetm_experiments.theory.dataset import DatasetRows, collect, count
 from mcetm_experiments.theory.ensemble import FiniteEnsemble, energy_quantile, fit_ensemble, ood_set
 from mcetm_experiments.theory.families import FAMILIES, cliff_chain, garnet, torn_grid
 from mcetm_experiments.theory.hitting import (
@@ -27,10 +27,10 @@ __all__ = [
     "FAMILIES",
     "Bellman",
     "Bound",
+    "DatasetRows",
     "FiniteEnsemble",
     "FiniteMDP",
     "Pessimistic",
-    "Rows",
     "Solution",
     "absorbing_mdp",
     "assumption_holds",

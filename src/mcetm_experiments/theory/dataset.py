@@ -10,7 +10,7 @@ from jaxtyping import Int
 from mcetm_experiments.theory.mdp import FiniteMDP, Policy
 
 
-class Rows(NamedTuple):
+class DatasetRows(NamedTuple):
     """Transitions (s, a, s'), one row of each MDP per time step."""
 
     state: Int[np.ndarray, "*batch rows"]
@@ -18,7 +18,7 @@ class Rows(NamedTuple):
     next_state: Int[np.ndarray, "*batch rows"]
 
 
-def collect(mdp: FiniteMDP, policy: Policy, rows: int, *, episode: int = 20, seed: int = 0) -> Rows:
+def collect(mdp: FiniteMDP, policy: Policy, rows: int, *, episode: int = 20, seed: int = 0) -> DatasetRows:
     """Follow a policy for so many transitions, from a new start every `episode` steps."""
     rng = np.random.default_rng(seed)
     state, kept = _draw(mdp.start, rng), []
@@ -29,10 +29,10 @@ def collect(mdp: FiniteMDP, policy: Policy, rows: int, *, episode: int = 20, see
         following = _draw(_rows(_rows(mdp.transition, state), action), rng)
         kept.append((state, action, following))
         state = following
-    return Rows(*(np.stack(column, axis=-1) for column in zip(*kept, strict=True)))
+    return DatasetRows(*(np.stack(column, axis=-1) for column in zip(*kept, strict=True)))
 
 
-def count(data: Rows, states: int, actions: int) -> Int[np.ndarray, "*batch states actions states"]:
+def count(data: DatasetRows, states: int, actions: int) -> Int[np.ndarray, "*batch states actions states"]:
     """n(s, a, s')."""
     *batch, rows = data.state.shape
     cell = ((data.state * actions + data.action) * states + data.next_state).reshape(-1, rows)

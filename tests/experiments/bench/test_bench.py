@@ -18,7 +18,7 @@ from mcetm.kernels import chains
 from mcetm.pipeline import make_config
 from mcetm_experiments.bench import ceiling, energies, policy, sampling
 from mcetm_experiments.bench.clock import Spread, from_history
-from mcetm_experiments.bench.sheet import Measured, Sheet
+from mcetm_experiments.bench.sheet import Sheet, Timed
 from mcetm_experiments.bench.subjects import random_log
 
 
@@ -30,7 +30,7 @@ def test_the_spread_is_the_quartiles() -> None:
 
 
 def test_a_row_that_fails_does_not_stop_the_others() -> None:
-    sheet, fine = Sheet("small", 1000.0), Measured(Spread.of([1.0]))
+    sheet, fine = Sheet("small", 1000.0), Timed(Spread.of([1.0]))
     sheet.row("a", "one", lambda: [][0])
     assert sheet.row("a", "other", lambda: fine) == fine
     assert [row.failure for row in sheet.rows] == ["IndexError: list index out of range", None]
@@ -39,7 +39,7 @@ def test_a_row_that_fails_does_not_stop_the_others() -> None:
 def test_rows_after_the_time_given_are_named_not_measured() -> None:
     sheet = Sheet("small", 0.0)
     for _ in range(2):
-        sheet.row("a", "one", lambda: Measured(Spread.of([1.0])))
+        sheet.row("a", "one", lambda: Timed(Spread.of([1.0])))
     assert len(sheet.rows) == 1, "something is measured however short the time"
     assert sheet.not_begun == ["a (one)"]
 
@@ -128,9 +128,9 @@ def test_all_algorithms_imagine_as_much(full: bool, batch: int, every: int) -> N
 def test_an_algorithm_with_energies_is_measured_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def ours(*_: Any, backend: str, **__: Any) -> Measured:
+    def ours(*_: Any, backend: str, **__: Any) -> Timed:
         asked.append(backend)
-        return Measured(Spread(1.0, 1.0, 1.0, 1), None, {})
+        return Timed(Spread(1.0, 1.0, 1.0, 1), None, {})
 
     monkeypatch.setattr(policy, "_ours", ours)
     monkeypatch.setattr(policy, "why_no_torch", lambda: "PyTorch is not installed.")

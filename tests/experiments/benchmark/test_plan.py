@@ -8,7 +8,7 @@ import pytest
 
 from mcetm import UserError
 from mcetm.pipeline import plain_of
-from mcetm_experiments.benchmark.plan import Plan, planned, read_plan
+from mcetm_experiments.benchmark.plan import BenchmarkPlan, planned, read_plan
 
 SMALL = """
 title = "Two systems"
@@ -31,7 +31,7 @@ worlds = [[5]]
 """
 
 
-def plan_of(text: str, folder: Path) -> Plan:
+def plan_of(text: str, folder: Path) -> BenchmarkPlan:
     path = folder / "plan.toml"
     path.write_text(text)
     return read_plan(str(path))

@@ -9,7 +9,7 @@ import pytest
 
 from mcetm.pipeline import CellResult
 from mcetm_experiments.benchmark.page import write_page
-from mcetm_experiments.benchmark.plan import Plan, planned, read_plan
+from mcetm_experiments.benchmark.plan import BenchmarkPlan, planned, read_plan
 from mcetm_experiments.benchmark.tables import fill
 
 PLAN = """
@@ -49,12 +49,12 @@ SCORES = {"MC-ETM": {100: 60.0, 102: 80.0}, "MOBILE": {100: 50.0}, "half": {100:
 
 
 @pytest.fixture
-def plan(tmp_path: Path) -> Plan:
+def plan(tmp_path: Path) -> BenchmarkPlan:
     (tmp_path / "plan.toml").write_text(PLAN)
     return read_plan(str(tmp_path / "plan.toml"))
 
 
-def results_of(plan: Plan) -> list[CellResult]:
+def results_of(plan: BenchmarkPlan) -> list[CellResult]:
     """Two seeds of a cell are 4 apart, episodes 2; normalised scores are returns over 10."""
     found = []
     for table in plan.table:
@@ -88,7 +88,7 @@ def results_of(plan: Plan) -> list[CellResult]:
     return found
 
 
-def test_scores_intervals_and_the_worst_evaluation(plan: Plan) -> None:
+def test_scores_intervals_and_the_worst_evaluation(plan: BenchmarkPlan) -> None:
     filled = fill(plan, plan.table[0], results_of(plan))
     comparison = filled.comparison
     assert comparison is not None
@@ -105,7 +105,7 @@ def test_scores_intervals_and_the_worst_evaluation(plan: Plan) -> None:
     assert filled.seconds() == {"MC-ETM": 15.0, "MOBILE": 15.0}
 
 
-def test_what_tries_buy(plan: Plan) -> None:
+def test_what_tries_buy(plan: BenchmarkPlan) -> None:
     filled = fill(plan, plan.table[0], results_of(plan))
     best = filled.best_of()["MC-ETM"]
     assert best[0] == pytest.approx(72.0)
@@ -115,7 +115,7 @@ def test_what_tries_buy(plan: Plan) -> None:
     assert curve[-1] > 80.0
 
 
-def test_a_cell_without_a_file_stays_blank(plan: Plan, tmp_path: Path) -> None:
+def test_a_cell_without_a_file_stays_blank(plan: BenchmarkPlan, tmp_path: Path) -> None:
     results = [r for r in results_of(plan) if not (r.label == "MOBILE" and "walker" in r.log)]
     filled = [fill(plan, table, results) for table in plan.table]
     assert [one.cell.log for one in filled[0].missing] == ["walker2d-medium"]
@@ -127,12 +127,12 @@ def test_a_cell_without_a_file_stays_blank(plan: Plan, tmp_path: Path) -> None:
     assert (tmp_path / "lambda-axis.png").exists()
 
 
-def test_a_table_along_an_axis_knows_its_places(plan: Plan) -> None:
+def test_a_table_along_an_axis_knows_its_places(plan: BenchmarkPlan) -> None:
     filled = fill(plan, plan.table[1], results_of(plan))
     assert filled.places == {"half": 0.5, "two": 2.0}
 
 
-def test_nothing_at_all_is_a_page_too(plan: Plan, tmp_path: Path) -> None:
+def test_nothing_at_all_is_a_page_too(plan: BenchmarkPlan, tmp_path: Path) -> None:
     page = write_page(tmp_path, plan, [fill(plan, table, []) for table in plan.table], [], {})
     assert page.count("Nothing of this table was run yet.") == 2
     assert "| Main | 6 of 6 |" in page

@@ -17,7 +17,7 @@ from mcetm.cli import main
 from mcetm_experiments.contact import study
 from mcetm_experiments.contact.settings import ContactStudy
 from mcetm_experiments.contact.study import ContactConfig, errors, run_contact, unit_quaternion
-from mcetm_experiments.shared.baselines import Baseline, Baselines, BaselinesConfig, baseline
+from mcetm_experiments.shared.baselines import Baselines, BaselinesConfig, FittedBaseline, baseline
 from mcetm_experiments.shared.keeping import kept
 from mcetm_experiments.shared.openloop import Windows, open_loop
 from mcetm_experiments.shared.tosses import read_tosses
@@ -102,7 +102,7 @@ def test_the_study_writes_what_it_found_and_goes_on_after_finished_seeds(
 
     def three(
         train: Transitions, holdout: Transitions, config: BaselinesConfig, *, key: PRNGKeyArray
-    ) -> Iterator[Baseline]:
+    ) -> Iterator[FittedBaseline]:
         models = Baselines(train, holdout, config, key=key)
         # Every model is followed alike, and each takes seconds to compile; other studies train the others.
         return (baseline(models, kind) for kind in ("gaussian", "plain", "diffusion"))

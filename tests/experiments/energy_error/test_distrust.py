@@ -11,7 +11,7 @@ import mcetm
 from mcetm import Statistics, Transitions
 from mcetm.agents import BC
 from mcetm.envs import states_of, true_transitions
-from mcetm.tasks import Part, Recipe, get_task
+from mcetm.tasks import Recipe, RecipePart, get_task
 from mcetm_experiments.energy_error import ladder
 from mcetm_experiments.energy_error.distrust import SCORES, Subject
 from mcetm_experiments.energy_error.ladder import ACTION_NOISE, DEPTHS, STATE_NOISE, rungs
@@ -97,12 +97,12 @@ def test_rungs_lead_away_from_the_data_and_have_true_next_states(
     log: Transitions, subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipes = {
-        name: Recipe(name, name.split("-")[0], 400, (Part(("uniform",)),))
+        name: Recipe(name, name.split("-")[0], 400, (RecipePart(("uniform",)),))
         for name in ("hopper-medium", "hopper-random", "walker2d-random")
     }
-    halves = (Part(("uniform",)), Part(("uniform",), weight=2.0))
+    halves = (RecipePart(("uniform",)), RecipePart(("uniform",), weight=2.0))
     recipes["hopper-medium-expert"] = Recipe("hopper-medium-expert", "hopper", 400, halves)
-    collected: list[tuple[Part, ...]] = []
+    collected: list[tuple[RecipePart, ...]] = []
     collect = ladder.collect_recipe
 
     def noted(recipe: Recipe, **how: int) -> Transitions:

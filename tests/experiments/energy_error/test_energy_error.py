@@ -33,7 +33,7 @@ from mcetm.nn import take_members
 from mcetm.pipeline import Finished, make_config
 from mcetm.pipeline.models import Models
 from mcetm.pipeline.train import start_run
-from mcetm.tasks import Part, Recipe, get_task
+from mcetm.tasks import Recipe, RecipePart, get_task
 from mcetm_experiments.energy_error import ladder, study
 from mcetm_experiments.energy_error.distrust import SCORES, SPREADS, Subject
 from mcetm_experiments.energy_error.presets import PRESETS, EnergyErrorConfig, with_energy
@@ -81,7 +81,7 @@ def tiny(dataset: str) -> EnergyErrorConfig:
 def _uniform_levels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two levels that need no weights."""
     recipes = {
-        f"hopper-{level}": Recipe(f"hopper-{level}", "hopper", 600, (Part(("uniform",)),))
+        f"hopper-{level}": Recipe(f"hopper-{level}", "hopper", 600, (RecipePart(("uniform",)),))
         for level in ("medium", "random")
     }
     monkeypatch.setattr(ladder, "RECIPES", recipes)

@@ -25,7 +25,7 @@ from mcetm_experiments.rollouts.study import (
     run_rollouts,
     some_windows,
 )
-from mcetm_experiments.shared.baselines import Baseline, Baselines
+from mcetm_experiments.shared.baselines import Baselines, FittedBaseline
 from mcetm_experiments.shared.locomotion import TASKS, Logs
 from mcetm_experiments.shared.openloop import open_loop
 from tests.experiments.drawn import words_in
@@ -65,12 +65,12 @@ def tiny() -> RolloutsConfig:
     )
 
 
-def fake_baseline(baselines: Baselines, kind: str) -> Baseline:
+def fake_baseline(baselines: Baselines, kind: str) -> FittedBaseline:
     """A model that stays a share behind the ground truth; nothing is trained."""
     share = {"mlp": 0.5, "plain": 0.9, "gaussian": 0.4}[kind]
     lag = lambda s: lambda o, a, k: o + 0.001 * s * jnp.arange(11.0)  # noqa: E731
     selected = None if kind == "mlp" else lambda count: lag(count / 2)
-    return Baseline(kind, lag(share), lag(share + 0.2), (lag(0.8), lag(1.2)), 1.0, selected)
+    return FittedBaseline(kind, lag(share), lag(share + 0.2), (lag(0.8), lag(1.2)), 1.0, selected)
 
 
 def test_windows_come_from_episodes_that_are_long_enough() -> None:

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from mcetm import UserError
-from mcetm_experiments.theory import Rows, collect, count, energy_quantile, fit_ensemble, garnet, ood_set
+from mcetm_experiments.theory import (
+    DatasetRows,
+    collect,
+    count,
+    energy_quantile,
+    fit_ensemble,
+    garnet,
+    ood_set,
+)
 from mcetm_experiments.theory.families import FAMILIES
 
 COUNTS = np.zeros((3, 2, 3), int)
@@ -14,7 +22,7 @@ COUNTS[1, 0] = [1, 0, 0]
 
 def test_counts_are_how_often_each_transition_was_seen() -> None:
     state, action = np.array([[0, 1, 0], [1, 1, 1]]), np.array([[1, 0, 1], [0, 0, 1]])
-    rows = Rows(state, action, next_state=np.array([[1, 0, 1], [0, 1, 1]]))
+    rows = DatasetRows(state, action, next_state=np.array([[1, 0, 1], [0, 1, 1]]))
     counts = count(rows, 2, 2)
     assert counts.shape == (2, 2, 2, 2)
     assert counts[0, 0, 1, 1] == 2
