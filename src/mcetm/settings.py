@@ -66,7 +66,7 @@ def from_plain(kind: type[_T], content: Any, place: str = "") -> _T:
 
 
 @functools.cache
-def _reader_of(kind: Any) -> TypeAdapter[Any]:
+def _reader_of(kind: Any) -> Any:
     """What checks settings of a class; to make it takes longer than to use it."""
     return TypeAdapter(kind)
 
