@@ -64,9 +64,9 @@ def test_a_module_that_raises_when_it_is_asked(
 
 
 BAD = {
-    "number": [0, -1, 1.5, True, "x", None, float("nan"), 10**40, []],
+    "number": [0, -1, 1.5, True, "x", float("nan"), 10**40],
     "true": [0, "true", None, [], 1.0],
-    "word": [0, True, None, [], "", "x" * 5000, "\x1b[31m"],
+    "word": [0, None, [], "x" * 5000, "\x1b[31m"],
     "list": [0, None, {}, ["x"], [[1]], [float("nan")], "x", [10**400]],
 }
 

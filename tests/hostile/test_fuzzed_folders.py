@@ -139,7 +139,7 @@ def test_weights(
 
 @pytest.mark.parametrize("name", ["results.json", "config.json", "environment.json"])
 @given(st.data())
-@few
+@settings(few, max_examples=50)  # most are harmless, and are compared
 def test_what_is_compared(
     run: Path, tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
 ) -> None:
