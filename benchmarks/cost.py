@@ -2,9 +2,9 @@
 
     python benchmarks/cost.py [--tasks 12] [--seeds 5]
 
-Seconds of updates are those of `policy-h200.json` (alone on the device) where it has the system. Else they are
-those of `locomotion-*.json` (three seeds, other runs on the device), as if seeds took turns. What a run does
-beside its updates is the median of three tasks in `locomotion-*.json`.
+Seconds of updates are those of `policy-h200.json` (alone on the device) where it has the system. Else they
+are those of `locomotion-*.json` (three seeds, other runs on the device), as if seeds took turns. What a run
+does beside its updates is the median of three tasks in `locomotion-*.json`.
 """
 
 from __future__ import annotations
