@@ -32,7 +32,7 @@ def sbatch(arguments: list[str]) -> None:
 def srun(arguments: list[str]) -> None:
     """Run what comes after the options."""
     command = next(i for i, argument in enumerate(arguments) if os.access(argument, os.X_OK))
-    os.execvp(arguments[command], arguments[command:])  # noqa: S606
+    os.execvp(arguments[command], arguments[command:])
 
 
 def sacct(arguments: list[str]) -> None:
