@@ -5,18 +5,21 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mcetm import UserError
+from mcetm.files import write_json
 from mcetm.pipeline.sweep.attempt import Outcome
 from mcetm.pipeline.sweep.executors import local, make_executor, slurm, usual_executor
 from mcetm.pipeline.sweep.executors.local import LocalExecutor
 from mcetm.pipeline.sweep.executors.settings import LocalSettings, RaySettings, SlurmSettings
+from mcetm.pipeline.sweep.jobs import write_jobs
 from mcetm.pipeline.sweep.plan import SweepPlan
-from tests.pipeline.sweep.fakes import a_job
+from tests.pipeline.sweep.fakes import a_job, a_result
 
 
 def test_cells_that_share_a_gpu_have_equal_parts_of_its_memory(
@@ -96,5 +99,41 @@ def test_a_slurm_job_that_is_told_to_go_saves_and_asks_for_another_turn(
 def test_a_ray_cluster_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     executor = make_executor(RaySettings(address="127.0.0.1:9"), tmp_path)
     with pytest.raises(UserError, match=r"There is no Ray cluster at 127\.0\.0\.1:9"):
-        for _ in range(120):
-            executor.finished(1.0)
+        executor.finished(120.0)
+
+
+@pytest.fixture
+def slurm_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with commands that do as SLURM's."""
+    pytest.importorskip("submitit", reason="submitit is not installed (pip install 'mcetm[slurm]')")
+    place = tmp_path / "bin"
+    place.mkdir()
+    text = (Path(__file__).parent / "fake_slurm.py").read_text()
+    for name in ("sbatch", "srun", "sacct"):
+        (place / name).write_text(f"#!{sys.executable}\n{text}")
+        (place / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place}{os.pathsep}{os.environ['PATH']}")
+    return place
+
+
+def test_an_array_of_jobs_is_submitted_once_and_waited_for(slurm_place: Path, tmp_path: Path) -> None:
+    jobs, out = [a_job("a"), a_job("b")], tmp_path / "out"
+    write_jobs(out, jobs)
+    for job in jobs:  # so that there is nothing to train
+        write_json(job.result(out), a_result(job, returns=[-900.0]).model_dump())
+    settings = SlurmSettings(partition="gpu", minutes=30.5, parallel=1, gpus=2, more={"qos": "low"})
+    first = make_executor(settings, out)
+    first.submit(jobs)
+    asked = (slurm_place / "submitted").read_text()
+    for words in ("array=0-1%1", "partition=gpu", "time=31", "gpus-per-node=2", "qos=low", "signal=USR2@90"):
+        assert words in asked
+    # Whoever comes after the process that submitted them finds them there.
+    second = make_executor(settings, out)
+    second.submit(jobs)
+    assert (slurm_place / "submitted").read_text() == asked
+    over: list[tuple[str, str]] = []
+    for _ in range(120):
+        over += [(job.name, outcome.kind) for job, outcome in second.finished(1.0)]
+        if len(over) == len(jobs):
+            break
+    assert sorted(over) == [("a", "done"), ("b", "done")], (slurm_place / "jobs.log").read_text()

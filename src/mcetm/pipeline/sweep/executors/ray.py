@@ -160,10 +160,12 @@ def _drive(pipe: Any, plain: dict[str, Any], folder: str) -> None:
         signal.signal(number, signal.SIG_IGN)
     settings = RaySettings.model_validate(plain)
     ray: Any = importlib.import_module("ray")
+    # Without an address Ray would first wait for a cluster that it remembers, whether it is still there or not.
+    address = settings.address or os.environ.get("RAY_ADDRESS") or "local"
     try:
-        _knock(settings.address)
+        _knock(address)
         ray.init(
-            address=settings.address,
+            address=address,
             namespace="mcetm",
             log_to_driver=False,
             logging_level="ERROR",
@@ -194,9 +196,9 @@ def _drive(pipe: Any, plain: dict[str, Any], folder: str) -> None:
         _stop(ray, list(going))
 
 
-def _knock(address: str | None) -> None:
+def _knock(address: str) -> None:
     """Whether anybody listens there: Ray itself would wait for hours."""
-    place = (address or "").removeprefix("ray://").rpartition(":")
+    place = address.removeprefix("ray://").rpartition(":")
     if place[0] and place[2].isdigit():
         with socket.create_connection((place[0].strip("[]"), int(place[2])), _PATIENCE):
             return
