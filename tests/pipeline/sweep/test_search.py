@@ -53,7 +53,7 @@ def test_a_grid_has_every_combination_on_every_log_in_every_world(tmp_path: Path
     assert {one.label for one in only} >= {"MOPO penalty=0.5 horizon=5", "behaviour cloning"}
     one = next(one for one in only if one.label == "MOPO penalty=0.5 horizon=5")
     config = one.cell.config
-    assert (config.algorithm.penalty, config.algorithm.rollout.horizon) == (0.5, 5)  # pyright: ignore[reportAttributeAccessIssue]
+    assert (config.algorithm.penalty, config.algorithm.rollout.horizon) == (0.5, 5)
     assert len({one.cell.key for one in only if one.source == "pendulum-mixed"}) == len(only) // 2
 
 

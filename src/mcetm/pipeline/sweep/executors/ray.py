@@ -160,7 +160,7 @@ def _drive(pipe: Any, plain: dict[str, Any], folder: str) -> None:
         signal.signal(number, signal.SIG_IGN)
     settings = RaySettings.model_validate(plain)
     ray: Any = importlib.import_module("ray")
-    # Without an address Ray would first wait for a cluster that it remembers, whether it is still there or not.
+    # Without an address Ray would wait for a cluster that it remembers, whether it is still there or not.
     address = settings.address or os.environ.get("RAY_ADDRESS") or "local"
     try:
         _knock(address)
