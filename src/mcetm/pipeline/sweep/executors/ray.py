@@ -13,6 +13,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -160,7 +161,7 @@ def _drive(pipe: Any, plain: dict[str, Any], folder: str) -> None:
         signal.signal(number, signal.SIG_IGN)
     settings = RaySettings.model_validate(plain)
     ray: Any = importlib.import_module("ray")
-    # Without an address Ray would first wait for a cluster that it remembers, whether it is still there or not.
+    # Without an address Ray would first wait for the cluster that it remembers, even one that is gone.
     address = settings.address or os.environ.get("RAY_ADDRESS") or "local"
     try:
         _knock(address)
@@ -253,6 +254,9 @@ def _stop(ray: Any, going: list[Any]) -> None:
 def _train(job: dict[str, Any], folder: str, gpus: float) -> Outcome:
     """On a node: train one cell in this process."""
     ray: Any = importlib.import_module("ray")
+    if threading.current_thread() is threading.main_thread():
+        # Ray cancels a task by an interrupt, which a node that was begun in the background would ignore.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if 0.0 < gpus < 1.0:
         os.environ.update(memory_share(_SHARED * gpus))
     node = ray.get_runtime_context().get_node_id()
