@@ -13,6 +13,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -123,7 +124,7 @@ class RayExecutor:
             self._process.join()
         if self._there:
             self._since = time.monotonic()
-            say(f"The Ray cluster {self._words} is gone; cells go on when it is back.")
+            say(f"The Ray cluster {self._words} is gone; cells go on when it is back.", file=sys.stderr)
         self._process = self._pipe = None
         self._there = False
 
@@ -248,7 +249,7 @@ def _stop(ray: Any, going: list[Any]) -> None:
             ray.wait(going, num_returns=len(going), timeout=_SOON)
         ray.shutdown()
     except Exception as error:  # the cluster may be gone
-        say(f"Tasks could not be told to stop: {_first_line(error)}")
+        say(f"Tasks could not be told to stop: {_first_line(error)}", file=sys.stderr)
 
 
 def _train(job: dict[str, Any], folder: str, gpus: float) -> Outcome:
