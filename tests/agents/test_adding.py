@@ -39,4 +39,3 @@ def test_an_algorithm_is_a_file_and_a_name(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
     )
     assert "algorithm.weight" in done.stdout, done.stderr
-    assert "How much the worst member counts." in done.stdout

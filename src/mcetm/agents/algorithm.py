@@ -67,10 +67,6 @@ class Algorithm:
         """The same with what it takes from a log."""
         return self
 
-    def with_steps(self, steps: int) -> Algorithm:
-        """The same with another number of updates."""
-        return replace(self, steps=steps)
-
     @property
     def updates(self) -> int:
         """How many updates it makes."""
@@ -110,10 +106,6 @@ class OnSAC(Algorithm):
     def make_learner(self, spaces: Spaces, *, network: NetworkFactory | None = None, key: Any) -> Learner:
         """Fresh networks."""
         return self.learner.init(spaces, regulariser=self.regulariser, network=network, key=key)
-
-    def with_steps(self, steps: int) -> Algorithm:
-        """The same with another number of updates."""
-        return replace(self, learner=replace(self.learner, steps=steps))
 
     @property
     def updates(self) -> int:

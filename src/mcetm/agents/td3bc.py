@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any, ClassVar, Literal
 
 from mcetm.agents.algorithm import Algorithm
@@ -26,10 +26,6 @@ class TD3BC(Algorithm):
     def make_learner(self, spaces: Spaces, *, network: NetworkFactory | None = None, key: Any) -> Learner:
         """Fresh networks."""
         return self.learner.init(spaces, network=network, key=key)
-
-    def with_steps(self, steps: int) -> Algorithm:
-        """The same with another number of updates."""
-        return replace(self, learner=replace(self.learner, steps=steps))
 
     @property
     def updates(self) -> int:

@@ -268,6 +268,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _settled(path: Path, content: dict[str, Any], **more: Any) -> TrainConfig:
     try:
+        if "label" not in content:  # a run always says it
+            raise UserError("The setting 'label' is missing.")
         return config_of(content, trusted=str(path), **more)
     except UnnamedModuleError:
         raise
@@ -277,13 +279,23 @@ def _settled(path: Path, content: dict[str, Any], **more: Any) -> TrainConfig:
 
 def with_steps(config: TrainConfig, steps: int) -> TrainConfig:
     """The settings with another number of updates, of all that is trained for the table."""
-    others = tuple(replace(other, algorithm=other.algorithm.with_steps(steps)) for other in config.baselines)
+    others = tuple(
+        replace(other, algorithm=_with_steps(other.algorithm, steps, f"baselines.{i}.algorithm"))
+        for i, other in enumerate(config.baselines)
+    )
     return replace(
         config,
-        algorithm=config.algorithm.with_steps(steps),
+        algorithm=_with_steps(config.algorithm, steps, "algorithm"),
         baselines=others,
         evaluation=replace(config.evaluation, every=min(config.evaluation.every, steps)),
     )
+
+
+def _with_steps(algorithm: Algorithm, steps: int, place: str) -> Algorithm:
+    """An algorithm's number of updates is its learner's, where it has one."""
+    plain = to_plain(algorithm)
+    plain.get("learner", plain)["steps"] = steps
+    return algorithm_of(plain, place)
 
 
 def changed(config: TrainConfig, changes: Sequence[str]) -> TrainConfig:

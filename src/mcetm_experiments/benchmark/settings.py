@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from tyro.conf import arg
 
+from mcetm.settings import Positive, Weight, settings
 from mcetm_experiments.shared.settings import Folder, KeptFolder
 
 
-@dataclass(frozen=True)
+@settings
 class BenchmarkStudy:
     """Tables of algorithms on logs, made of cells that are trained once each; a stopped one goes on."""
 
@@ -24,10 +24,10 @@ class BenchmarkStudy:
     data: KeptFolder = None
     """Take D4RL's own files, from this folder, instead of our collection of the same levels."""
 
-    jobs: Annotated[int | None, arg(metavar="N", help_behavior_hint="")] = None
+    jobs: Annotated[Positive | None, arg(metavar="N", help_behavior_hint="")] = None
     """Cells trained at the same time, if not as many as the plan says; several share a GPU well."""
 
-    minutes: float | None = None
+    minutes: Weight | None = None
     """Begin no cell after so many minutes."""
 
     retry: bool = False

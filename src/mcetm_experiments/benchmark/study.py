@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mcetm.arguments import whole
-from mcetm.errors import UserError
 from mcetm.files import write_json, write_text
 from mcetm.pipeline import failures_in, read_cells, run_planned
 from mcetm_experiments.benchmark.page import PAGE, write_page
@@ -18,9 +16,6 @@ if TYPE_CHECKING:
 
 def run_benchmark(settings: BenchmarkStudy) -> int:
     """The exit code: 1 where a cell of the chosen tables has failed or was not run."""
-    whole("jobs", settings.jobs, least=1, most=1024)
-    if settings.minutes is not None and not settings.minutes >= 0:
-        raise UserError(f"--minutes should be a number of at least 0, not {settings.minutes}.")
     plan = read_plan(settings.plan)
     chosen = {table.name for table in plan.chosen(settings.only)}
     if not settings.page:

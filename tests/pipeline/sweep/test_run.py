@@ -68,7 +68,7 @@ def test_a_full_disk_of_one_machine_is_no_failure_of_the_cell(
 ) -> None:
     full = Outcome("no room", "Cannot write x: No space left on device.", "node 7")
     run_jobs([a_job("a")], tmp_path, Scripted(tmp_path, {"a": [full]}))
-    assert "It is tried elsewhere." in capsys.readouterr().out
+    assert "It is tried elsewhere." in capsys.readouterr().err
     assert status_of(tmp_path, [a_job("a")]).count("done") == 1
     # Where there is no other machine, it ends the sweep, and nothing counts as failed.
     here = Outcome("no room", "Cannot write x: No space left on device.")

@@ -171,7 +171,7 @@ def test_what_cannot_be_is_refused_before_anything_starts(
 
 
 def test_the_plans_of_the_page_are_plans(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "sweep.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "sweep.md").read_text(encoding="utf-8")
     blocks = [tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", page, re.DOTALL)]
     usual = {"logs": ["pendulum-mixed"], "systems": [{"algorithm": "bc"}]}
     assert len(blocks) == 4

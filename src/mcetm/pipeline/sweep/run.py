@@ -6,6 +6,7 @@ everything else is begun or gone on with. So calling again after any accident is
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
@@ -141,7 +142,7 @@ def _settle(work: _List, job: Job, outcome: Outcome) -> Outcome | None:
     if outcome.kind == "no room":
         if not outcome.place or count[job.name] >= _NO_ROOM:
             raise UserError(f"{outcome.words} What is finished is kept; call again to go on.")
-        say(f"{job.log}, {job.label}: {outcome.words} It is tried elsewhere.")
+        say(f"{job.log}, {job.label}: {outcome.words} It is tried elsewhere.", file=sys.stderr)
     elif count[job.name] >= _LOST:
         words = f"{outcome.words}, {count[job.name]} times."
         words = words[0].upper() + words[1:]

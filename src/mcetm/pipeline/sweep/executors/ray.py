@@ -13,6 +13,8 @@ import multiprocessing
 import os
 import signal
 import socket
+import sys
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -122,7 +124,7 @@ class RayExecutor:
             self._process.join()
         if self._there:
             self._since = time.monotonic()
-            say(f"The Ray cluster {self._words} is gone; cells go on when it is back.")
+            say(f"The Ray cluster {self._words} is gone; cells go on when it is back.", file=sys.stderr)
         self._process = self._pipe = None
         self._there = False
 
@@ -160,7 +162,7 @@ def _drive(pipe: Any, plain: dict[str, Any], folder: str) -> None:
         signal.signal(number, signal.SIG_IGN)
     settings = RaySettings.model_validate(plain)
     ray: Any = importlib.import_module("ray")
-    # Without an address Ray would wait for a cluster that it remembers, whether it is still there or not.
+    # Without an address Ray would first wait for the cluster that it remembers, even one that is gone.
     address = settings.address or os.environ.get("RAY_ADDRESS") or "local"
     try:
         _knock(address)
@@ -247,12 +249,15 @@ def _stop(ray: Any, going: list[Any]) -> None:
             ray.wait(going, num_returns=len(going), timeout=_SOON)
         ray.shutdown()
     except Exception as error:  # the cluster may be gone
-        say(f"Tasks could not be told to stop: {_first_line(error)}")
+        say(f"Tasks could not be told to stop: {_first_line(error)}", file=sys.stderr)
 
 
 def _train(job: dict[str, Any], folder: str, gpus: float) -> Outcome:
     """On a node: train one cell in this process."""
     ray: Any = importlib.import_module("ray")
+    if threading.current_thread() is threading.main_thread():
+        # Ray cancels a task by an interrupt, which a node that was begun in the background would ignore.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if 0.0 < gpus < 1.0:
         os.environ.update(memory_share(_SHARED * gpus))
     node = ray.get_runtime_context().get_node_id()
