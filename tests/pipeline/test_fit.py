@@ -127,13 +127,13 @@ def test_settings_are_checked_where_they_are_made() -> None:
     for make, words in (
         (lambda: mcetm.SAC(batch_size=0), "batch_size"),
         (lambda: mcetm.SAC(discount=2.0), "discount"),
-        (lambda: mcetm.MOBILE(penalti=1.0), "penalti"),  # pyright: ignore[reportCallIssue]
+        (lambda: mcetm.MOBILE(penalti=1.0), "did you mean 'MOBILE.penalty'"),  # pyright: ignore[reportCallIssue]
         (lambda: mcetm.ManifoldETM(width=0), "width"),
         (lambda: mcetm.MCETM(learner="sac"), "learner"),  # pyright: ignore[reportArgumentType]
     ):
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises(UserError, match=words):
             make()
-    with pytest.raises(ValueError, match="positional"):
+    with pytest.raises(UserError, match="takes its settings by name"):
         mcetm.MOBILE(1.0)  # pyright: ignore[reportCallIssue]
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mcetm.pipeline.sweep.attempt import failures_in
     from mcetm.pipeline.sweep.executors import ExecutorSettings, LocalSettings, usual_executor
     from mcetm.pipeline.sweep.jobs import Planned, shared_name, thinned
-    from mcetm.pipeline.sweep.plan import Worlds, check_worlds
+    from mcetm.pipeline.sweep.plan import Worlds, check_reach, check_worlds
     from mcetm.pipeline.sweep.run import run_planned
     from mcetm.pipeline.sweep.table import compare_cells
     from mcetm.pipeline.train import seeds_of
@@ -35,7 +35,7 @@ _HOMES = {
     "sweep.attempt": ("failures_in",),
     "sweep.executors": ("ExecutorSettings", "LocalSettings", "usual_executor"),
     "sweep.jobs": ("Planned", "shared_name", "thinned"),
-    "sweep.plan": ("Worlds", "check_worlds"),
+    "sweep.plan": ("Worlds", "check_reach", "check_worlds"),
     "sweep.run": ("run_planned",),
     "sweep.table": ("compare_cells",),
     "train": ("seeds_of",),
@@ -53,6 +53,7 @@ __all__ = [
     "Worlds",
     "algorithm_names",
     "changed",
+    "check_reach",
     "check_worlds",
     "compare_cells",
     "describe_environment",

@@ -24,20 +24,16 @@ from mcetm.pipeline import (
     Planned,
     Worlds,
     changed,
+    check_reach,
     check_worlds,
     make_config,
     shared_name,
     usual_executor,
     with_steps,
 )
-from mcetm.tasks.own import named_class
 
 PLANS = ("paper", "small")
 """Plans that are shipped, by the name of their file."""
-
-_PARTS = ("algorithm", "model", "world", "evaluation")
-"""What of a run a system's `set` may change: logs, seeds and labels have fields of their own."""
-_NAMES = ("algorithm.name", "model.name")
 
 
 class System(Record):
@@ -187,8 +183,7 @@ def planned(plan: BenchmarkPlan, table: Table, *, official: bool = False) -> Ite
 
 
 def _planned(plan: BenchmarkPlan, table: Table, log: str, system: System, world: Sequence[int]) -> Planned:
-    if system.model is not None and ":" in system.model:
-        named_class(system.model, f"the plan's table '{table.name}'")  # a plan imports nothing by itself
+    check_reach(f"the table '{table.name}'", system.model, system.set)
     config = make_config(
         system.preset or plan.preset,
         dataset=log,
@@ -198,13 +193,6 @@ def _planned(plan: BenchmarkPlan, table: Table, log: str, system: System, world:
         seed=world[0],
     )
     config = replace(config, baselines=(), label=system.label or config.label)
-    for change in system.set:
-        path = change.partition("=")[0]
-        if path.partition(".")[0] not in _PARTS or "." not in path or path in _NAMES:
-            raise UserError(
-                f"The table '{table.name}' sets {change!r:.80} for {config.label}; a plan sets parts of "
-                f"{', '.join(_PARTS)} only, and has fields of its own for the rest."
-            )
     steps = system.steps or table.steps
     config = config if steps is None else with_steps(config, steps)
     cell = Cell(changed(config, system.set), log=shared_name(log, table.share), episodes=plan.episodes)

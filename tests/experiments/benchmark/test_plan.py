@@ -119,7 +119,7 @@ def test_unknown_names_are_said(tmp_path: Path) -> None:
 )
 def test_what_has_a_field_of_its_own_is_not_set_by_its_path(tmp_path: Path, change: str) -> None:
     plan = plan_of(SMALL.replace("algorithm.learner.width=8", change), tmp_path)
-    with pytest.raises(UserError, match=r"The table 'main' sets '.*' for brief"):
+    with pytest.raises(UserError, match=r"The table 'main' sets '.*'; a plan sets parts"):
         list(planned(plan, plan.table[0]))
 
 

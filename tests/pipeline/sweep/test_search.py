@@ -182,3 +182,19 @@ def test_the_plans_of_the_page_are_plans(tmp_path: Path) -> None:
     for block in blocks:
         executor = usual_executor(block.get("executor", {}))
         assert SweepPlan.model_validate({**usual, "executor": executor}).executor.name == executor["name"]
+
+
+@pytest.mark.parametrize(
+    ("system", "words"),
+    [
+        ({"algorithm": "mobile", "model": "stranger:Model"}, "there is no module 'stranger' here"),
+        ({"algorithm": "mobile", "set": ["model.name=stranger:Model"]}, "a plan sets parts of algorithm"),
+        ({"algorithm": "bc", "set": ["models_from=/somewhere"]}, "sets 'models_from=/somewhere'"),
+        ({"algorithm": "bc", "grid": {"dataset": ["other"]}}, "sets 'dataset="),
+    ],
+)
+def test_a_plan_from_anybody_imports_nothing_and_reaches_parts_only(
+    tmp_path: Path, system: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(UserError, match=words):
+        next(rounds(a_plan(systems=[system]), tmp_path, nothing))

@@ -21,6 +21,7 @@ from mcetm.pipeline.sweep.executors import ExecutorSettings, usual_executor
 from mcetm.pipeline.sweep.executors.settings import LocalSettings
 from mcetm.pipeline.sweep.jobs import Planned, shared_name
 from mcetm.settings import from_plain, to_plain
+from mcetm.tasks.own import named_class
 
 Worlds = Annotated[list[Annotated[list[Count], Field(min_length=1)]], Field(min_length=1)]
 Value = bool | int | Finite | Text
@@ -200,10 +201,30 @@ def grid_of(system: System) -> list[Variant]:
     ]
 
 
+_PARTS = ("algorithm", "model", "world", "evaluation")
+"""What of a run a plan's changes reach: logs, seeds and labels have fields of their own."""
+_NAMES = ("algorithm.name", "model.name")
+
+
+def check_reach(place: str, model: str | None, changes: Sequence[str]) -> None:
+    """A plan may come from anybody: it imports nothing by itself, and changes parts of a run only."""
+    if model is not None and ":" in model:
+        named_class(model, place)
+    for change in changes:
+        path = change.partition("=")[0]
+        if path.partition(".")[0] not in _PARTS or "." not in path or path in _NAMES:
+            raise UserError(
+                f"{place[:1].upper()}{place[1:]} sets {change!r:.80}; a plan sets parts of "
+                f"{', '.join(_PARTS)} only, and has fields of its own for the rest."
+            )
+
+
 def planned_of(plan: SweepPlan, variants: Sequence[Variant], log: str) -> Iterator[Planned]:
     """The cells of some variants on a log."""
     for variant in variants:
         system = variant.system
+        changes = [*plan.set, *system.set, *variant.changes]
+        check_reach(f"the plan's system {system.label or system.algorithm}", system.model, changes)
         worlds: Sequence[Sequence[int]] = plan.worlds or [()]
         for world in worlds:
             config = make_config(
@@ -219,7 +240,7 @@ def planned_of(plan: SweepPlan, variants: Sequence[Variant], log: str) -> Iterat
             steps = system.steps or plan.steps
             config = replace(config, baselines=(), label=label_of(called, variant.words))
             config = config if steps is None else with_steps(config, steps)
-            config = changed(config, [*plan.set, *system.set, *variant.changes])
+            config = changed(config, changes)
             by_estimates = plan.chosen_by == "estimates"
             cell = Cell(
                 config,
