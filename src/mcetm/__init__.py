@@ -81,7 +81,7 @@ _HOMES = {
     "export": ("export_energy", "export_model"),
     "pipeline.estimate": ("estimate",),
     "pipeline.fit": ("fit",),
-    "pipeline.config": ("TrainConfig",),
+    "pipeline": ("TrainConfig",),
     "pipeline.loaded": ("load_run", "train"),
     "tasks": ("ReferenceScores", "Task", "get_task", "read_policy", "register_task"),
 }

@@ -27,7 +27,7 @@ FORMAT = 2
 
 def _algorithm(given: Any) -> Algorithm:
     """Settings of an algorithm, or what plain data say of them: its `name` is the tag of the union."""
-    return given if type(given) in ALGORITHMS else algorithm_of(given)
+    return given if isinstance(given, Algorithm) else algorithm_of(given)
 
 
 def _model(given: Any) -> Any:

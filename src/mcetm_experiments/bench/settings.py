@@ -43,7 +43,6 @@ class Bench:
         import json
 
         from mcetm import UserError
-        from mcetm.arguments import whole
         from mcetm.console import output
         from mcetm.files import check_output, make_folder, write_json
         from mcetm_experiments.bench.run import BENCHMARKS, run_benchmarks
@@ -51,8 +50,6 @@ class Bench:
 
         if (self.algos or self.seeds) and self.name not in ("all", "policy"):
             raise UserError("--algos and --seeds are for the benchmark policy.")
-        for seeds in self.seeds:
-            whole("seeds", seeds, least=1, most=10_000)
         if self.record is not None:
             make_folder(check_output(self.record).parent)  # before the work
         names = list(BENCHMARKS) if self.name == "all" else [self.name]

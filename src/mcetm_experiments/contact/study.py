@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mcetm.arguments import whole
 from mcetm.console import progress
 from mcetm.data import Transitions
 from mcetm.dynamics import (
@@ -127,7 +126,7 @@ def run_contact(settings: ContactStudy, config: ContactConfig | None = None) -> 
 
     Finished seeds are kept in `out/seeds`; a study that was stopped goes on after them.
     """
-    out, seed = settings.out, whole("seed", settings.seed)
+    out, seed = settings.out, settings.seed
     tosses = read_tosses(settings.data)
     config = config or PRESETS[settings.preset]()
     setting = {"config": asdict(config), "data": tosses.checksum}

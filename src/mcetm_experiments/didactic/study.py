@@ -13,7 +13,6 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm import UserError
-from mcetm.arguments import whole
 from mcetm.console import progress
 from mcetm.dynamics import (
     ANCHORED,
@@ -150,7 +149,7 @@ def run_didactic(settings: DidacticStudy, config: DidacticConfig | None = None) 
 
     Finished models are kept in `out/models`; a study that was stopped goes on after them.
     """
-    out, seed = settings.out, whole("seed", settings.seed)
+    out, seed = settings.out, settings.seed
     config = config or PRESETS[settings.preset]()
     config = replace(
         config,

@@ -16,7 +16,6 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mcetm import UserError
-from mcetm.arguments import whole
 from mcetm.console import progress
 from mcetm.data import Transitions
 from mcetm.dynamics import (
@@ -256,7 +255,7 @@ def run_landscape(settings: LandscapeStudy, config: LandscapeConfig | None = Non
 
     Finished models are kept in `out/models`; a study that was stopped goes on after them.
     """
-    out, seed = settings.out, whole("seed", settings.seed)
+    out, seed = settings.out, settings.seed
     config = config or PRESETS[settings.preset]()
     config = replace(
         config,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from tyro.conf import arg
 
-from mcetm.settings import Positive, settings
+from mcetm.settings import NonNegative, Positive, settings
 from mcetm_experiments.shared.settings import Folder, say_written
 
 TOSSES = "cube-tosses"
@@ -33,7 +33,7 @@ class TrustStudy:
     preset: Literal["quick", "fast"] = "quick"
     """Whose score of pairs and whose ensemble: quick has minutes on two cores, fast is for a GPU."""
 
-    visited: Positive = 2000
+    visited: NonNegative = 2000
     """Steps of each finished policy on which scores are asked for large errors of MC-ETM's model; 0 leaves
     them out. Logs without a simulator have none."""
 

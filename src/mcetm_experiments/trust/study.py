@@ -16,7 +16,6 @@ import numpy as np
 from jaxtyping import Float
 
 from mcetm import World, fit, load_dataset
-from mcetm.arguments import whole
 from mcetm.data import Transitions
 from mcetm.dynamics import PairScore, TrustRegion, fit_pairs
 from mcetm.evaluation import auroc
@@ -47,8 +46,6 @@ Score = Callable[[Pairs], Float[np.ndarray, " rows"]]
 
 def run_trust(settings: TrustStudy) -> dict[str, Any]:
     """All logs and seeds; what is done is kept beside the results."""
-    for name, least in {"rows": 1, "visited": 0, "seeds": 1}.items():
-        whole(name, getattr(settings, name), least=least)
     logs: dict[str, Any] = {}
     for name in settings.logs:
         log = _read(name, settings.rows)

@@ -149,9 +149,9 @@ def test_an_algorithm_with_energies_is_measured_both_ways(monkeypatch: pytest.Mo
     ("arguments", "words"),
     [
         (["policy", "--algos", "ppo"], "There is no algorithm 'ppo' to measure"),
-        (["policy", "--seeds", "0"], "must be at least 1"),
+        (["policy", "--seeds", "0"], "'Bench.seeds.0' should be greater"),
         (["models", "--seeds", "2"], "--algos and --seeds are for the benchmark policy"),
-        (["models", "--seconds", "0"], "--seconds must be above 0"),
+        (["models", "--seconds", "0"], "'Bench.seconds' should be greater"),
     ],
 )
 def test_mistakes_are_one_sentence(

@@ -266,7 +266,7 @@ def test_an_unknown_level_or_a_missing_file_is_one_sentence(
     assert stopped.value.code == 2
     capsys.readouterr()
     assert main(["study", "cross-dataset", "--seed", "-1", "--out", str(tmp_path / "out")]) == 2
-    assert "must not be negative" in capsys.readouterr().err
+    assert "'CrossDatasetStudy.seed' should be greater" in capsys.readouterr().err
     assert main(["study", "cross-dataset", "--source", "d4rl", "--out", str(tmp_path / "out")]) == 2
     assert "hopper" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -24,6 +24,7 @@ from mcetm.dynamics import (
     GaussianEnsemble,
     InferenceSettings,
     Langevin,
+    ModelSettings,
     SupportSettings,
     TrustRegion,
     World,
@@ -61,7 +62,7 @@ def tiny_models() -> ModelsConfig:
     )
 
 
-class Lonely:
+class Lonely(ModelSettings):
     """The settings of a user's own model with energies, of which nothing else is known."""
 
     has_energy = True
@@ -190,8 +191,8 @@ def test_an_unfinished_run_and_one_without_an_energy_are_refused(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--seeds", "0"], "at least 1 seed, not 0"),
-        (["--members", "0"], "at least 1 energy, not 0"),
+        (["--seeds", "0"], "'EnergyErrorStudy.seeds' should be greater"),
+        (["--members", "0"], "'EnergyErrorStudy.members' should be greater"),
         (["--run", "nowhere"], "nowhere is not a run"),
         (["--run", "nowhere", "--tasks", "hopper"], "A run brings its own task"),
         (["--level", "medium-expert"], "no level 'medium-expert' of hopper"),

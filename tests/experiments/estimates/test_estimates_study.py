@@ -76,7 +76,7 @@ PART = {
 def test_the_study_counts_and_keeps_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study, "measure", lambda *a: PART)
     monkeypatch.setattr(study, "policies_of", lambda *a: {"a": None})
-    monkeypatch.setattr(study, "_log", lambda *a: None)
+    monkeypatch.setattr(study, "log_of", lambda *a: None)
     settings = EstimatesStudy(logs=("tank-mixed",), seeds=2, out=tmp_path)
     results = run_estimates(settings)
     fqe = results["summary"]["logs"]["tank-mixed"]["fqe"]
@@ -98,7 +98,7 @@ def test_the_study_counts_and_keeps_its_parts(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize(
     ("changes", "words"),
-    [({"seeds": 0}, "at least one seed"), ({"logs": ("mine.csv",)}, "'mine.csv' has none")],
+    [({"logs": ("mine.csv",)}, "'mine.csv' has none")],
 )
 def test_mistakes_are_one_sentence(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=words):
