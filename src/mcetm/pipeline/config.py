@@ -268,9 +268,10 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _settled(path: Path, content: dict[str, Any], **more: Any) -> TrainConfig:
     try:
+        config = config_of(content, trusted=str(path), **more)
         if "label" not in content:  # a run always says it
             raise UserError("The setting 'label' is missing.")
-        return config_of(content, trusted=str(path), **more)
+        return config
     except UnnamedModuleError:
         raise
     except UserError as error:
