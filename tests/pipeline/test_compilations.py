@@ -12,6 +12,7 @@ from mcetm import Transitions
 from mcetm.agents import EvaluationSettings, fit_agent
 from mcetm.agents import fit as agent_stage
 from mcetm.dynamics import GaussianEnsemble, World, fit_gaussian
+from mcetm.pipeline import with_steps
 from mcetm.tasks import get_task
 from tests.agents.test_agents import Line, limit
 from tests.pipeline.runs import small_config
@@ -56,7 +57,7 @@ def test_all_chunks_rollouts_and_evaluations_of_policies_are_one_program_each(
 
     monkeypatch.setattr(agent_stage, "mean_returns", watched)
     log = mcetm.collect("pendulum", 200, "uniform", processes=1)
-    algorithm = small_config().algorithm.with_steps(30)
+    algorithm = with_steps(small_config(), 30).algorithm
     reward = lambda obs, action, next_obs: next_obs[0]  # noqa: E731
     fit_agent(
         algorithm,
