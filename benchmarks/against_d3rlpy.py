@@ -21,7 +21,7 @@ import numpy as np
 
 from mcetm.data.files import write_file
 from mcetm.envs import load_dataset
-from mcetm.pipeline import make_config
+from mcetm.pipeline import make_config, with_steps
 from mcetm.pipeline.train import run_training, start_run
 from mcetm.tasks import get_task
 from record import record
@@ -99,12 +99,8 @@ def main() -> None:
 
 def _ours(dataset: str, algo: Any, steps: int, seeds: int, log: Any, scratch: Path) -> list[float]:
     """Returns of our seeds."""
-    config = make_config("fast", dataset=dataset, algo=algo, seeds=seeds)
-    config = replace(
-        config,
-        algorithm=config.algorithm.with_steps(steps),
-        evaluation=replace(config.evaluation, every=steps),
-    )
+    config = with_steps(make_config("fast", dataset=dataset, algo=algo, seeds=seeds), steps)
+    config = replace(config, evaluation=replace(config.evaluation, every=steps))
     start_run(config, scratch / algo)
     found = run_training(scratch / algo, config, log).outcomes[-1].returns
     return list(found or ())

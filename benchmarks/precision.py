@@ -28,7 +28,7 @@ from mcetm.agents.fit import action_bounds, mean_returns
 from mcetm.dynamics import World
 from mcetm.evaluation import spearman
 from mcetm.nn.mlp import Linear
-from mcetm.pipeline import Finished, make_config, read_finished
+from mcetm.pipeline import Finished, make_config, read_finished, with_steps
 from mcetm.pipeline.train import run_training, start_run
 from mcetm.training import Batch
 from record import record
@@ -51,7 +51,7 @@ def main() -> None:
         if path is None:
             # One update: of this run only the models are wanted.
             often = replace(config.evaluation, every=1)
-            config = replace(config, baselines=(), algorithm=algorithm.with_steps(1), evaluation=often)
+            config = with_steps(replace(config, baselines=(), evaluation=often), 1)
             path = Path(folder) / "run"
             start_run(config, path)
             run_training(path, config)
