@@ -99,6 +99,8 @@ def test_a_fallback_acts_where_the_policy_is_not_trusted() -> None:
     np.testing.assert_array_equal(policy(obs[far], fallback=[0.5, 2.0]), np.array([0.5, 2.0], "f4"))
     with pytest.raises(UserError, match=r"fallback gives actions of the shape \(3,\)"):
         policy(obs, fallback=[1.0, 2.0, 3.0])
+    with pytest.raises(UserError, match="not made of numbers"):
+        policy(obs, fallback="still")
     with pytest.raises(UserError, match="the fallback's action is not finite"):
         policy(obs, fallback=[np.nan, 0.0])
     with pytest.raises(UserError, match="an observation is not finite"):

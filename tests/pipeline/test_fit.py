@@ -210,3 +210,11 @@ def test_a_policy_is_saved_where_asked_and_read_back(log: Transitions, tmp_path:
     assert [f.read_bytes() for f in sorted((tmp_path / "copy").iterdir())] == [
         f.read_bytes() for f in sorted((tmp_path / "policy").iterdir())
     ]
+
+
+def test_what_a_caller_passes_is_looked_at_before_anything_is_trained() -> None:
+    log = mcetm.Transitions.from_arrays(np.zeros((30, 3)), np.zeros((30, 1)))
+    with pytest.raises(UserError, match="no rewards, and this job needs them"):
+        mcetm.fit(mcetm.IQL(steps=5), log)
+    with pytest.raises(UserError, match="should make what can be called; it made NoneType"):
+        mcetm.fit(BC, log, network=lambda *a, **k: None)

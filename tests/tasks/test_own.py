@@ -7,6 +7,7 @@ import pytest
 
 from mcetm import UserError
 from mcetm.files import config_folder
+from mcetm.tasks import get_task
 from mcetm.tasks.own import UnnamedModuleError, remember, task_in_file
 
 
@@ -80,3 +81,12 @@ def test_a_damaged_record_is_one_sentence(marker: Path) -> None:
         with pytest.raises(UserError, match=r"modules\.json cannot be read; delete it"):
             door("helper:jump")
     assert not marker.exists()
+
+
+def test_an_environment_without_spaces_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty_env.py").write_text("import gymnasium\nclass Nothing(gymnasium.Env):\n    pass\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(UserError, match=r"cannot be made: .*observation_space"):
+        get_task("empty_env:Nothing")

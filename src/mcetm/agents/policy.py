@@ -160,7 +160,10 @@ class Policy:
         )
         if not trusted.all():
             other = fallback(rows[~trusted]) if callable(fallback) else fallback
-            other = np.asarray(other, np.float32)
+            try:
+                other = np.asarray(other, np.float32)
+            except (TypeError, ValueError):
+                raise UserError("The fallback gives no action: it is not made of numbers.") from None
             if other.shape not in (action[~trusted].shape, action.shape[1:]):
                 raise UserError(
                     f"The fallback gives actions of the shape {other.shape}, and the policy's are "

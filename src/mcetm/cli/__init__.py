@@ -137,7 +137,10 @@ def _run(arguments: list[str]) -> int:
         command: Command = tyro.extras.subcommand_cli_from_dict(
             known, prog="mcetm", description=_DESCRIPTION, args=arguments, config=options()
         )
-    return command.run()
+    try:
+        return command.run()
+    except SystemExit:  # commands return their exit codes
+        raise UserError("Code that mcetm was asked to import ended the program (sys.exit).") from None
 
 
 def options() -> tuple[Any, ...]:

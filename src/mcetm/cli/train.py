@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -205,7 +206,7 @@ class Train:
             task=self.task,
         )
         if self.models is not None:
-            config = replace(config, models_from=str(self.models.resolve()))
+            config = replace(config, models_from=os.path.realpath(self.models))
         columns = None
         if given is not None:
             columns = self.columns.settings(given) or _described(given)

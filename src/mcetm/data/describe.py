@@ -20,6 +20,7 @@ from mcetm.errors import UserError
 from mcetm.files import path_kind, write_text
 from mcetm.formats import kind_of
 
+_MOST_COLUMNS = 5000
 _SAMPLE = 20_000
 _HINTS: tuple[tuple[str, str], ...] = (
     (
@@ -80,6 +81,8 @@ def describe(path: Path) -> Proposal:
     names, columns = _text(path) if kind == "csv" else _parquet(path)
     if not names:
         raise UserError(f"{path} has no columns.")
+    if len(names) > _MOST_COLUMNS:
+        raise UserError(f"{path} has {len(names):,} columns; at most {_MOST_COLUMNS:,} are described.")
     return propose(names, columns)
 
 

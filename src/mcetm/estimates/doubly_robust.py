@@ -16,9 +16,11 @@ with this noise.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 from jaxtyping import Float, Int
+from pydantic import Field
 
 from mcetm.data.transitions import Transitions
 from mcetm.estimates.asked import Asked
@@ -31,7 +33,7 @@ from mcetm.settings import Positive, Rate, settings
 class DoublyRobustSettings:
     """The doubly robust estimate."""
 
-    folds: Positive = 2
+    folds: Annotated[int, Field(strict=True, ge=2, le=1000)] = 2
     """Parts of the episodes; critic and behaviour policy are fitted without the one they are applied to."""
     kernel: Rate = 0.5
     """Noise around the action of a deterministic policy, in spreads of the log's own policy."""

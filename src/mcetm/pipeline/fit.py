@@ -8,6 +8,8 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, overload
 
+from jaxtyping import PRNGKeyArray
+
 from mcetm.agents import Agent, Algorithm
 from mcetm.arguments import path_of, require, whole
 from mcetm.data.transitions import Transitions
@@ -106,10 +108,25 @@ def fit(
     require("callbacks", callbacks, "a list of functions", Sequence)
     if any(not callable(one) for one in (*callbacks, *(() if network is None else (network,)))):
         raise UserError("callbacks= and network= are functions, and something else was given.")
+    if settings.trains_agents:
+        train.require("action", *(() if settings.clones_only else ("reward",)))
     check_sizes({type(settings).__name__: settings}, train, seeds=seeds or 1)
     where = None if folder is None else path_of("folder", folder)
     with contextlib.nullcontext() if where is None else locked(where), on_devices(devices):
-        return _fit(settings, train, holdout, world, seed, seeds, where, callbacks, network)
+        made = None if network is None else _checked(network)
+        return _fit(settings, train, holdout, world, seed, seeds, where, callbacks, made)
+
+
+def _checked(network: NetworkFactory) -> NetworkFactory:
+    """The same, refusing what is no network where it is made."""
+
+    def make(inputs: int, outputs: int, *, key: PRNGKeyArray) -> Any:
+        made = network(inputs, outputs, key=key)
+        if not callable(made):
+            raise UserError(f"network= should make what can be called; it made {type(made).__name__}.")
+        return made
+
+    return make
 
 
 def _fit(

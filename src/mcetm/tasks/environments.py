@@ -109,6 +109,7 @@ def open_environment(env_id: str, env_kwargs: Mapping[str, Any]) -> Any:
             warnings.filterwarnings("ignore", message=".*out of date.*", category=DeprecationWarning)
             _keep_mujoco_quiet(gymnasium.registry.get(env_id))
             made = gymnasium.make(_spec(env_id), disable_env_checker=True, **env_kwargs)
+            _ = made.observation_space, made.action_space  # somebody's environment may have none
     except Exception as error:  # Gymnasium's own, or whatever somebody's environment raises
         reason = " ".join(str(error).split()).rstrip(".")
         raise UserError(f"The environment {env_id} cannot be made: {reason}{_where(error)}.") from None
