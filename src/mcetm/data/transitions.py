@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -118,6 +119,7 @@ class Transitions:
             name: value.copy() if isinstance(value, np.ndarray) else value
             for name, value in zip((*FIELDS, "episode"), given, strict=True)
         }
+        require("metadata", metadata, "Metadata", Metadata, NoneType)
         return build(fields, metadata or Metadata(), infos=infos, **options)
 
     @classmethod
