@@ -31,8 +31,9 @@ def show_trust(results: dict[str, Any], console: Console) -> None:
             least = min(min(share["seeds"]) for share in score["outside"].values())
             table.add_row(name, *aurocs, cell(100 * alarms["mean"], spread), f"{100 * least:.1f}")
         console.print(table)
-        grows = ", ".join(f"{size}: {e['mean']:.3g}" for size, e in found["expected_error"].items())
-        console.print(f"error to expect, by spreads from the log (median, in spreads of a step): {grows}")
+        for model, errors in found["expected_error"].items():
+            grows = ", ".join(f"{size}: {e['mean']:.3g}" for size, e in errors.items())
+            console.print(f"error to expect of {model}, by spreads from the log: {grows}")
         if "visited" in found:
             _show_visited(log, found["visited"], console)
 

@@ -33,6 +33,15 @@ class TrustStudy:
     preset: Literal["quick", "fast"] = "quick"
     """Whose score of pairs and whose ensemble: quick has minutes on two cores, fast is for a GPU."""
 
+    models: Annotated[tuple[str, ...], arg(metavar="MODEL …", help_behavior_hint="")] = (
+        "gaussian",
+        "diffusion",
+        "manifold-etm",
+        "standard-etm",
+        "anchored-etm",
+    )
+    """Models whose error to expect is looked at by the distance from the log."""
+
     visited: NonNegative = 2000
     """Steps of each finished policy on which scores are asked for large errors of MC-ETM's model; 0 leaves
     them out. Logs without a simulator have none."""

@@ -2,7 +2,8 @@
 
 Every score is fitted to a part of a log's episodes and looked at on the rest. Pairs beside the log are fresh
 pairs with noise on every column, in units of its spread. Far ones lie 10 to 100 spreads off, in random
-directions or along one column. False alarms are counted on episodes that neither fit nor limit has seen.
+directions or along one column; it is told which part of the score cuts them. False alarms are counted on
+episodes that neither fit nor limit has seen. The error to expect is looked at for every model.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import numpy as np
 from jaxtyping import Float
 
 from mcetm import World, fit, load_dataset
-from mcetm.data import Transitions
-from mcetm.dynamics import PairScore, TrustRegion, fit_pairs
+from mcetm.data import Statistics, Transitions
+from mcetm.dynamics import PairScore, TransitionModel, TrustRegion, fit_pairs
 from mcetm.evaluation import auroc
 from mcetm.files import write_json
+from mcetm.nn import Scaling
 from mcetm.pipeline import describe_environment, make_config
 from mcetm_experiments.shared.keeping import kept
 from mcetm_experiments.shared.summary import over_seeds
@@ -38,6 +40,8 @@ FAR = (10.0, 30.0, 100.0)
 _FRESH = 0.3
 """Share of the episodes that only false alarms are counted on."""
 _ROWS = 4000
+_EXPECTED = 500
+"""Rows that the error to expect is looked at on: some models run chains for each."""
 _NEIGHBOURS = 20_000
 
 Pairs = Float[np.ndarray, "rows columns"]
@@ -53,7 +57,15 @@ def run_trust(settings: TrustStudy) -> dict[str, Any]:
         for seed in range(settings.seeds):
             setting = {"log": log.checksum, "preset": settings.preset, "seed": seed}
             part = settings.out / "parts" / f"{name.replace('/', '-')}-{settings.preset}-{seed}.json"
-            parts.append(kept(part, setting, lambda log=log, seed=seed: measure(log, settings.preset, seed)))
+            found = kept(part, setting, lambda log=log, seed=seed: measure(log, settings.preset, seed))
+            errors = {}
+            for model in settings.models:
+                place = part.with_name(f"{part.stem}-{model}.json")
+                expect = lambda log=log, seed=seed, model=model: {  # noqa: E731
+                    "error": measure_expected(log, settings.preset, model, seed)
+                }
+                errors[model] = kept(place, {**setting, "model": model}, expect)["error"]
+            parts.append({**found, "expected_error": errors})
             if settings.visited and (policies := visitors(log)):
                 setting = {**setting, "policies": policies, "rows": settings.visited}
                 part = part.with_name(f"{part.stem}-visited.json")
@@ -92,20 +104,17 @@ def _read(name: str, rows: int) -> Transitions:
 
 
 def measure(log: Transitions, preset: str, seed: int) -> dict[str, Any]:
-    """One split of a log: every score near and far, false alarms, and the error to expect by distance."""
+    """One split of a log: every score near and far, what cuts far pairs, and false alarms."""
     config = make_config(preset, model="gaussian", algo="mobile")
-    known, fresh = log.split(_FRESH, seed=seed)
-    train, holdout = known.split(0.1, seed=seed)
+    train, holdout, fresh = split(log, seed)
     pairs = fit_pairs(train, holdout, config.world.pairs, key=jax.random.key(seed))
     model = fit(config.model, train, holdout=holdout, seed=seed)
-    trust = TrustRegion.of(model, holdout, config.world.calibration, pairs=pairs, key=jax.random.key(seed))
-    world = World(model, lambda obs, action, following: jnp.zeros(()), trust=trust)
     rng = np.random.default_rng(seed)
     rows = stacked(fresh)[rng.permutation(len(fresh))[:_ROWS]]
-    width, spread = log.obs_dim, stacked(train).std(axis=0)
-    both = lambda x: (x[:, :width], x[:, width:])  # noqa: E731
+    spread = stacked(train).std(axis=0)
+    both = lambda x: (x[:, : log.obs_dim], x[:, log.obs_dim :])  # noqa: E731
     scores: dict[str, Score] = {
-        "pair score": lambda x: np.asarray(world.pair_score(*both(x))),
+        "pair score": lambda x: np.asarray(pairs(*both(x))),
         "odds alone": lambda x: np.asarray(pairs.terms(*both(x))["odds"]),
         "distance alone": lambda x: np.asarray(pairs.distance(*both(x))),
         "disagreement": lambda x: np.asarray(model.disagreement(*both(x))),
@@ -113,25 +122,67 @@ def measure(log: Transitions, preset: str, seed: int) -> dict[str, Any]:
     }
     limits = {name: _limit(name, pairs, score, stacked(holdout)) for name, score in scores.items()}
     found: dict[str, Any] = {name: {} for name in scores}
-    at_home = {name: score(rows) for name, score in scores.items()}
     moved = {f"{size:g}": rows + size * spread * rng.standard_normal(rows.shape) for size in NEAR}
     distant = {
-        f"{kind} {size:g}": rows + size * spread * directions(rows.shape, kind, rng)
+        f"{kind} {size:g}": (rows + size * spread * directions(rows.shape, kind, rng)).astype(np.float32)
         for size in FAR
         for kind in ("direction", "column")
     }
     for name, score in scores.items():
+        at_home = score(rows)
         found[name]["auroc"] = {
-            size: auroc(at_home[name], score(x.astype(np.float32))) for size, x in moved.items()
+            size: auroc(at_home, score(x.astype(np.float32))) for size, x in moved.items()
         }
         found[name]["outside"] = {
-            where: float(np.mean(score(x.astype(np.float32)) > limits[name])) for where, x in distant.items()
+            where: float(np.mean(score(x) > limits[name])) for where, x in distant.items()
         }
-        found[name]["false_alarms"] = float(np.mean(score(stacked(fresh)) > limits[name]))
-    error = lambda x: float(np.median(world.expected_error(*both(x.astype(np.float32)))))  # noqa: E731
-    along = directions(rows.shape, "direction", rng)
-    expected = {f"{size:g}": error(rows + size * spread * along) for size in (0.0, 1.0, 3.0, *FAR)}
-    return {"scores": found, "expected_error": expected}
+        outside = score(stacked(fresh)) > limits[name]
+        found[name]["false_alarms"] = float(np.mean(outside))
+        found[name]["false_alarms_interval"] = _over_episodes(outside, fresh, rng)
+    cut_by = {
+        where: {
+            term: float(np.mean(np.asarray(value) > float(pairs.limit)))
+            for term, value in pairs.terms(*both(x)).items()
+        }
+        for where, x in distant.items()
+    }
+    return {"scores": found, "cut_by": cut_by}
+
+
+def measure_expected(log: Transitions, preset: str, name: str, seed: int) -> dict[str, float]:
+    """The error to expect of a model by the distance from the log: median, in spreads of one step."""
+    config = make_config(preset, model=name, algo="mcetm")
+    train, holdout, fresh = split(log, seed)
+    key = jax.random.key(seed)
+    pairs = fit_pairs(train, holdout, config.world.pairs, key=key)
+    model: TransitionModel = fit(config.model, train, holdout=holdout, seed=seed)
+    trust = TrustRegion.of(model, holdout, config.world.calibration, pairs=pairs, key=key)
+    change = Scaling.of(Statistics.of(train).change)
+    world = World(model, lambda obs, action, following: jnp.zeros(()), trust=trust, change=change)
+    rng = np.random.default_rng(seed)
+    rows = stacked(fresh)[rng.permutation(len(fresh))[:_EXPECTED]]
+    along = stacked(train).std(axis=0) * directions(rows.shape, "direction", rng)
+
+    def error(size: float) -> float:
+        x = (rows + size * along).astype(np.float32)
+        return float(np.median(world.expected_error(x[:, : log.obs_dim], x[:, log.obs_dim :])))
+
+    return {f"{size:g}": error(size) for size in (0.0, 1.0, 3.0, *FAR)}
+
+
+def split(log: Transitions, seed: int) -> tuple[Transitions, Transitions, Transitions]:
+    """What a score is fitted to, what its limit is found on, and fresh episodes that neither has seen."""
+    known, fresh = log.split(_FRESH, seed=seed)
+    return *known.split(0.1, seed=seed), fresh
+
+
+def _over_episodes(outside: Any, log: Transitions, rng: np.random.Generator) -> dict[str, float]:
+    """The 95 % interval of the share of rows outside, by drawing whole episodes: rows of one are alike."""
+    counts = np.add.reduceat(outside.astype(float), log.episode_starts)
+    drawn = rng.integers(0, log.num_episodes, (2000, log.num_episodes))
+    shares = counts[drawn].sum(axis=1) / log.episode_lengths[drawn].sum(axis=1)
+    low, high = np.quantile(shares, [0.025, 0.975])
+    return {"low": float(low), "high": float(high)}
 
 
 def measure_visited(
@@ -139,8 +190,7 @@ def measure_visited(
 ) -> dict[str, Any]:
     """Every score on the states that these policies visit, of MC-ETM's model in the world around it."""
     config = make_config(preset, dataset=log.metadata.source, algo="mcetm")
-    known, fresh = log.split(_FRESH, seed=seed)
-    train, holdout = known.split(0.1, seed=seed)
+    train, holdout, fresh = split(log, seed)
     model: Any = fit(config.model, train, holdout=holdout, seed=seed)
     world = World.of(model, train, holdout=holdout, config=config.world, seed=seed)
     spread = stacked(train).std(axis=0)

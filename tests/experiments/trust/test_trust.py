@@ -39,7 +39,9 @@ def test_the_study_measures_every_score_and_keeps_its_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(study, "make_config", lambda *a, **k: SMALL)
-    settings = TrustStudy(logs=("tank-mixed",), rows=1500, seeds=1, visited=0, out=tmp_path)
+    settings = TrustStudy(
+        logs=("tank-mixed",), rows=1500, seeds=1, visited=0, models=("gaussian",), out=tmp_path
+    )
     results = run_trust(settings)
     found = results["logs"]["tank-mixed"]
     assert found["rows"] == 1500
@@ -49,6 +51,14 @@ def test_the_study_measures_every_score_and_keeps_its_parts(
         assert aurocs[0] < aurocs[-1]
         assert 0.0 <= found["scores"][name]["false_alarms"]["mean"] <= 1.0
     assert min(found["scores"]["pair score"]["outside"]["direction 100"]["seeds"]) > 0.99
+    interval = found["scores"]["pair score"]["false_alarms_interval"]
+    alarms = found["scores"]["pair score"]["false_alarms"]["mean"]
+    assert 0.0 <= interval["low"]["mean"] <= alarms <= interval["high"]["mean"] <= 1.0
+    # What lies 100 spreads off is cut by a distance: the odds are bounded.
+    cut = {term: share["mean"] for term, share in found["cut_by"]["direction 100"].items()}
+    assert max(cut["reconstruction"], cut["mahalanobis"]) > 0.99
+    errors = [found["expected_error"]["gaussian"][size]["mean"] for size in ("3", "10", "30", "100")]
+    assert errors == sorted(errors), "the error to expect does not fall with the distance"
     assert json.loads((tmp_path / "results.json").read_text())["study"] == "trust"
     said = io.StringIO()
     show_trust(results, Console(file=said, width=200))
