@@ -11,14 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mcetm.agents import MCETM
+from mcetm import UserError
+from mcetm.agents import MCETM, MOBILE
 from mcetm.agents.agent import make_agent, refresh
 from mcetm.agents.learner import Minibatch
 from mcetm.agents.mcetm import mcetm_target
 from mcetm.agents.rollout import Branches, roll_out
-from mcetm.dynamics import TrustRegion, View, World
+from mcetm.dynamics import PairSettings, TrustRegion, View, World, fit_pairs
 from mcetm.nn.mlp import LayerNormMLP
-from tests.agents.test_agents import DATA, ROLL, SHARED, SMALL, Unsure, limit, reward, sac, world
+from tests.agents.test_agents import DATA, LOG, ROLL, SHARED, SMALL, Unsure, limit, reward, sac, world
 
 KEY = jax.random.key(0)
 BATCH = Minibatch(DATA.obs[:4], DATA.action[:4], DATA.next_obs[:4], real=4)
@@ -71,6 +72,34 @@ def test_branches_go_on_in_the_next_generation_and_begin_anew_where_they_end() -
         assert branches is not None
         assert int(branches.age.max()) < 7, "the longest begins anew"
         branches = imagine(branches, jax.random.key(seed)).branches
+
+
+def test_a_branch_ends_when_its_pairs_have_been_as_surprising_as_its_budget_allows() -> None:
+    train, holdout = LOG.split(0.2, seed=0)
+    brief = PairSettings(width=8, autoencoder_width=8, steps=5, autoencoder_steps=5, batch_size=32, folds=1)
+    known = fit_pairs(train, holdout, brief, key=KEY)
+    # Nothing is above the ladder, so each pair costs the mean of the usual half: 1 − log 2.
+    usual = World(
+        Unsure(), reward, trust=TrustRegion(jnp.asarray(9.0), pairs=replace(known, ladder=known.ladder + 1e6))
+    )
+    rollout = replace(ROLL, batch=8, horizon=6, budget=1.0)
+    imagine = lambda roll: roll_out(  # noqa: E731
+        usual,
+        sac(),
+        DATA,
+        MOBILE(learner=SMALL, rollout=roll, samples=2),
+        Branches.ended(roll, DATA.obs[0]),
+        key=KEY,
+    )
+    assert np.asarray(imagine(rollout).valid).reshape(6, 8).sum(axis=0).tolist() == [4] * 8, "4 · 0.307 > 1"
+    assert bool(imagine(replace(rollout, budget=None)).valid.all())
+    going = imagine(replace(rollout, longest=50)).branches
+    assert going is not None
+    np.testing.assert_array_equal(np.asarray(going.age), 2, "begun anew after the fourth step")
+    np.testing.assert_allclose(np.asarray(going.spent), 2 * (1 - np.log(2)), rtol=1e-5)
+    without = World(Unsure(), reward, trust=TrustRegion(jnp.asarray(9.0)))
+    with pytest.raises(UserError, match=r"rollout\.budget"):
+        MOBILE(learner=SMALL, rollout=rollout).fit(LOG, world=without)
 
 
 @pytest.mark.parametrize("cut", ["floor", "bootstrap", "drop"])

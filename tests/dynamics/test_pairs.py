@@ -89,6 +89,15 @@ def test_fresh_pairs_are_trusted_about_as_often_as_asked(kind: str) -> None:
     assert alarms <= 0.05, "one in a hundred was asked for; rows of an episode are no independent draws"
 
 
+def test_the_surprise_of_fresh_pairs_is_one_on_average() -> None:
+    score, fresh = fitted("circle")
+    found = np.asarray(score.surprise(jnp.asarray(scores(score, fresh.obs, fresh.action))))
+    assert found.mean() == pytest.approx(1.0, abs=0.3)  # a score of a fold knows less than the one of all
+    assert found.min() == pytest.approx(1.0 - np.log(2.0))
+    assert float(score.surprise(jnp.asarray(jnp.nan))) > 9.0
+    assert np.all(np.diff(np.asarray(score.surprise(jnp.linspace(-9.0, 99.0, 50)))) >= 0.0)
+
+
 def test_a_pair_beside_the_manifold_is_known_though_its_columns_are_usual() -> None:
     """No bounding box and no ellipsoid could: each column keeps its range, and so does the covariance."""
     score, fresh = fitted("circle")

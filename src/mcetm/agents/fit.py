@@ -271,6 +271,12 @@ def _check(algorithm: Algorithm, world: World | None) -> None:
         raise UserError(
             f"{algorithm.label} trains the likelihood of its model, so it needs a Gaussian ensemble."
         )
+    budget = cast(ModelBased, algorithm).rollout.budget if algorithm.model_based else None
+    if budget is not None and world is not None and (world.trust is None or world.trust.pairs is None):
+        raise UserError(
+            "algorithm.rollout.budget is spent on how unusual pairs are, so it needs a world with a score of "
+            "them (world.pairs)."
+        )
 
 
 def _check_memory(gigabytes: float, algorithm: ModelBased, label: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import equinox as eqx
@@ -29,6 +30,9 @@ class RolloutSettings:
     longest: Positive | None = None
     """Branches go on in the next generation until they end or have taken so many steps, and a new one begins
     wherever one ends. None: all end with their generation."""
+    budget: Rate | None = None
+    """A branch ends when its pairs have been as surprising, all together, as so many steps of the log. None:
+    only its steps count. The world needs a score of pairs."""
     every: Positive = 500
     """Updates between generations."""
     retain: Positive = 5
@@ -62,6 +66,8 @@ class Branches(eqx.Module):
     obs: Float[Array, "batch obs"]
     age: Int[Array, " batch"]
     """Steps taken; one that is as old as it may be begins anew."""
+    spent: Float[Array, " batch"]
+    """How surprising its pairs have been, all together."""
 
     @classmethod
     def ended(cls, config: RolloutSettings, obs: Float[Array, " obs"]) -> Branches | None:
@@ -69,7 +75,8 @@ class Branches(eqx.Module):
         if config.longest is None:
             return None
         shape = (config.batch, *obs.shape)
-        return cls(jnp.zeros(shape, obs.dtype), jnp.full(config.batch, config.longest, jnp.int32))
+        ages = jnp.full(config.batch, config.longest, jnp.int32)
+        return cls(jnp.zeros(shape, obs.dtype), ages, jnp.zeros(config.batch))
 
 
 class Buffer(eqx.Module):
@@ -132,39 +139,44 @@ def roll_out(
 ) -> Generation:
     """Let all branches take their steps."""
     config, view = algorithm.rollout, algorithm.view
+    view = replace(view, surprise=config.budget is not None)
     start_key, branch_key = jax.random.split(key)
     begin = lambda key, shape=(): data.obs[jax.random.randint(key, shape, 0, len(data))]  # noqa: E731
     starts = begin(start_key, (config.batch,))
-    ages = jnp.zeros(config.batch, jnp.int32)
+    ages, spent = jnp.zeros(config.batch, jnp.int32), jnp.zeros(config.batch)
     if branches is not None and config.longest is not None:
         fresh = branches.age >= config.longest
         starts, ages = jnp.where(fresh[:, None], starts, branches.obs), jnp.where(fresh, 0, branches.age)
+        spent = jnp.where(fresh, 0.0, branches.spent)
 
-    def branch(inputs: tuple[Array, Array, PRNGKeyArray]) -> tuple[Any, tuple[Experience, Array]]:
-        start, age, key = inputs
+    def branch(inputs: tuple[Array, Array, Array, PRNGKeyArray]) -> tuple[Any, tuple[Experience, Array]]:
+        start, age, spent, key = inputs
 
-        def step(carry: tuple[Array, Array, Array], step_key: PRNGKeyArray) -> tuple[Any, tuple]:
-            obs, age, alive = carry
+        def step(carry: tuple[Array, Array, Array, Array], step_key: PRNGKeyArray) -> tuple[Any, tuple]:
+            obs, age, spent, alive = carry
             act_key, world_key = jax.random.split(step_key)
             action = learner.act(obs, key=act_key)
             after = world.imagine(obs, action, view, key=world_key)
             goes_on = alive & ~after.terminated & ~after.truncated
             counts = alive & ~(after.truncated & algorithm.drops_untrusted)
-            row = Experience(obs, action, after), counts
+            if after.surprise is not None and config.budget is not None:
+                spent = spent + after.surprise
+                goes_on &= spent < config.budget
+            row = Experience(obs, action, replace(after, surprise=None)), counts
             if config.longest is None:
                 # A branch that has ended stands still; its rows do not count.
-                return (jnp.where(goes_on, after.next_obs, obs), age, goes_on), row
+                return (jnp.where(goes_on, after.next_obs, obs), age, spent, goes_on), row
             goes_on &= jnp.isfinite(after.next_obs).all() & (age + 1 < config.longest)
             following = jnp.where(goes_on, after.next_obs, begin(jax.random.fold_in(step_key, 1)))
-            return (following, jnp.where(goes_on, age + 1, 0), alive), row
+            return (following, jnp.where(goes_on, age + 1, 0), jnp.where(goes_on, spent, 0.0), alive), row
 
         keys = jax.random.split(key, config.horizon)
-        (last, age, _), rows = jax.lax.scan(step, (start, age, jnp.ones((), bool)), keys)
-        return (last, age), rows
+        (last, age, spent, _), rows = jax.lax.scan(step, (start, age, spent, jnp.ones((), bool)), keys)
+        return (last, age, spent), rows
 
     keys = jax.random.split(branch_key, config.batch)
-    (last, ages), (rows, valid) = jax.lax.map(
-        branch, (starts, ages, keys), batch_size=min(config.parallel, config.batch)
+    (last, ages, spent), (rows, valid) = jax.lax.map(
+        branch, (starts, ages, spent, keys), batch_size=min(config.parallel, config.batch)
     )
     flat = lambda x: jnp.swapaxes(x, 0, 1).reshape(-1, *x.shape[2:])  # noqa: E731
     rows, valid = jax.tree_util.tree_map(flat, rows), flat(valid)
@@ -182,5 +194,5 @@ def roll_out(
     }
     if branches is not None:
         metrics["rollout_age"] = ages.mean(dtype=jnp.float32)
-        branches = Branches(last, ages)
+        branches = Branches(last, ages, spent)
     return Generation(jax.tree_util.tree_map(clean, rows), valid & finite, metrics, branches)

@@ -132,6 +132,18 @@ class PairScore(eqx.Module):
         """The score of pairs, for any leading batch axes."""
         return sum(self._terms(obs, action).values(), jnp.zeros(()))
 
+    def surprise(self, score: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
+        """log(one in how many) of a score, whose mean over fresh pairs of the log is 1.
+
+        The ladder begins at the median. Scores below it have the mean of what they would have,
+        2 ∫ s exp(−s) ds from 0 to log 2.
+        """
+        rungs = jnp.log(jnp.asarray(RUNGS, jnp.float32))
+        found = jnp.interp(score, self.ladder, jnp.minimum(rungs, jnp.log1p(self.unseen)))
+        found = jnp.where(score <= self.ladder[0], 1.0 - jnp.log(2.0), found)
+        # A score that is no number is as rare as any.
+        return jnp.where(jnp.isnan(score), rungs[-1], found)
+
     @batched
     def terms(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"]

@@ -65,6 +65,8 @@ class View:
     uncertainty: Uncertainty = "none"
     """MOPO's penalty: the largest `spread` of a member, or the largest `deviation` of a member's mean;
     EMPO's: the spread over `members` of one sample each."""
+    surprise: bool = False
+    """Whether it asks how surprising the pair is."""
 
 
 class Imagined(eqx.Module):
@@ -81,6 +83,8 @@ class Imagined(eqx.Module):
     distrusted: Bool[Array, "members samples"]
     """ν: which candidates lie outside the trust region."""
     uncertainty: Float[Array, ""]
+    surprise: Float[Array, ""] | None = None
+    """How surprising the pair is, where that is asked for: 1 on average over fresh pairs of the log."""
 
 
 class World(eqx.Module):
@@ -215,6 +219,7 @@ class World(eqx.Module):
             ended=ended,
             distrusted=distrusted,
             uncertainty=self._uncertainty(obs, action, drawn, view.uncertainty, key=draw_key),
+            surprise=self._surprise(obs, action) if view.surprise else None,
         )
 
     @functools.partial(batched, arrays=3)
@@ -223,6 +228,12 @@ class World(eqx.Module):
     ) -> Bool[Array, ""]:
         """Whether the task ends with this transition, for any leading batch axes."""
         return jnp.zeros((), bool) if self.termination is None else self.termination(obs, action, next_obs)
+
+    def _surprise(self, obs: Array, action: Array) -> Float[Array, ""]:
+        pairs = None if self.trust is None else self.trust.pairs
+        if pairs is None:
+            raise UserError("This world has no score of pairs, so none is surprising (world.pairs).")
+        return pairs.surprise(pairs(obs, action))
 
     def _uncertainty(
         self, obs: Array, action: Array, drawn: Samples, kind: Uncertainty, *, key: PRNGKeyArray

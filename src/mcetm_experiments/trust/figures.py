@@ -32,7 +32,7 @@ def show_trust(results: dict[str, Any], console: Console) -> None:
             table.add_row(name, *aurocs, cell(100 * alarms["mean"], spread), f"{100 * least:.1f}")
         console.print(table)
         for model, errors in found["expected_error"].items():
-            grows = ", ".join(f"{size}: {e['mean']:.3g}" for size, e in errors.items())
+            grows = ", ".join(f"{size}: {error:.3g}" for size, error in errors.items())
             console.print(f"error to expect of {model}, by spreads from the log: {grows}")
         if "visited" in found:
             _show_visited(log, found["visited"], console)

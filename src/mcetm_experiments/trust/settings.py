@@ -40,7 +40,7 @@ class TrustStudy:
         "standard-etm",
         "anchored-etm",
     )
-    """Models whose error to expect is looked at by the distance from the log."""
+    """Models whose error to expect is looked at by the distance from the log, with the first seed."""
 
     visited: NonNegative = 2000
     """Steps of each finished policy on which scores are asked for large errors of MC-ETM's model; 0 leaves

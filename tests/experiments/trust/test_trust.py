@@ -57,7 +57,7 @@ def test_the_study_measures_every_score_and_keeps_its_parts(
     # What lies 100 spreads off is cut by a distance: the odds are bounded.
     cut = {term: share["mean"] for term, share in found["cut_by"]["direction 100"].items()}
     assert max(cut["reconstruction"], cut["mahalanobis"]) > 0.99
-    errors = [found["expected_error"]["gaussian"][size]["mean"] for size in ("3", "10", "30", "100")]
+    errors = [found["expected_error"]["gaussian"][size] for size in ("3", "10", "30", "100")]
     assert errors == sorted(errors), "the error to expect does not fall with the distance"
     assert json.loads((tmp_path / "results.json").read_text())["study"] == "trust"
     said = io.StringIO()
