@@ -8,6 +8,9 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, overload
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
 from mcetm.agents import Agent, Algorithm
@@ -17,9 +20,9 @@ from mcetm.dynamics import ModelSettings, TransitionModel, World
 from mcetm.errors import UserError
 from mcetm.nn.mlp import NetworkFactory
 from mcetm.pipeline.lock import locked
-from mcetm.pipeline.sizes import check_sizes
 from mcetm.training import Callback
 from mcetm.training.devices import on_devices
+from mcetm.training.sizes import check_sizes
 
 MOST_SEEDS = 10_000
 """Agents that are trained in one program, at most."""
@@ -124,6 +127,13 @@ def _checked(network: NetworkFactory) -> NetworkFactory:
         made = network(inputs, outputs, key=key)
         if not callable(made):
             raise UserError(f"network= should make what can be called; it made {type(made).__name__}.")
+        given = jax.ShapeDtypeStruct((inputs,), jnp.float32)
+        found = getattr(eqx.filter_eval_shape(made, given), "shape", ())
+        if found != (outputs,):
+            gives = "x".join(map(str, found)) or "no vector"
+            raise UserError(
+                f"network= should make networks from {inputs} numbers to {outputs}, and this one gives {gives}."
+            )
         return made
 
     return make
