@@ -59,7 +59,7 @@ def _saved() -> dict[str, str | bytes]:
 
 
 _READ = {
-    "separated by pipes", "a unit row", "two header rows", "every row with one too many", "no-break space", "thousands", "thousands with dots", "latin-1", "two marks", "names twice but for case", "times of two kinds", "a zone in one row", "trip always", "trip of -1", "trip of yes",
+    "separated by pipes", "row numbers without a name", "UTF-7", "a unit row", "two header rows", "every row with one too many", "no-break space", "thousands", "thousands with dots", "latin-1", "two marks", "names twice but for case", "times of two kinds", "a zone in one row", "trip always", "trip of -1", "trip of yes",
     "a name of a formula", "a name of HTML", "a name of NUL", "a million empty lines", "form feed", "line separator", "UTF-16 big", "cut in a letter", "time twice", "full-width", "thousands with spaces", "names of spaces", "names twice", "a mark in the middle", "a name with a newline", "vertical tab", "zero width", "names in quotes",
 }  # fmt: skip
 

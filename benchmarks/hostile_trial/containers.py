@@ -76,6 +76,7 @@ def arrow_stores() -> Iterator[Case]:
         "unions": {"rewards": pa.UnionArray.from_sparse(pa.array([0] * 11, pa.int8()), [pa.array([1.0] * 11)])}, "binary": {"rewards": pa.array([b"1"] * 11)}, "half": {"rewards": pa.array(np.full(11, np.inf, np.float16))},
     }  # fmt: skip
     good = {
+        "rewards of lists",
         "odd columns",
         "observations large lists",
         "observations views",
@@ -233,7 +234,7 @@ def archives() -> Iterator[Case]:
         "no directory": _archive(after=lambda b: b.__delitem__(slice(-60, None))), "a comment": _archive(after=lambda b: b.extend(b"x" * 60000)), "before the archive": _archive(after=lambda b: b.__setitem__(slice(0, 0), b"#!/bin/sh\n" * 9)), "two archives": _archive(after=lambda b: b.extend(bytes(b))), "a bomb of names": _archive(lambda m: m.update({"reward.npy": _npy(np.zeros(40_000_000))}), compression=zipfile.ZIP_DEFLATED), "empty archive": lambda p: p.write("log.npz", b"PK\x05\x06" + bytes(18)) and None,
         "gzip": lambda p: p.write("log.npz", b"\x1f\x8b" + bytes(99)) and None, "an .npy": lambda p: p.write("log.npz", _npy(np.zeros((30, 2)))) and None, "an .npy of objects": lambda p: p.write("log.npz", _npy(np.array([{}], object), allow_pickle=True)) and None, "safetensors": lambda p: p.write("log.npz", struct.pack("<Q", 2) + b"{}") and None, "HDF5": lambda p: p.write("log.npz", (p.material / "d4rl.hdf5").read_bytes()) and None, "a table": lambda p: p.write("log.npz", (p.material / "usual.csv").read_bytes()) and None,
     }  # fmt: skip
-    may = {"no .npy", "names twice", "a name of escapes", "a name of 60,000", "a member obs/", "30,000 members", "bzip2", "lzma", "a comment", "before the archive", "two archives", "HDF5", "a table", "header with more", "a long array", "shape of truth", "version 3 of version 1", "encrypted", "another method"}  # fmt: skip
+    may = {"a checksum that lies", "a size that lies", "no .npy", "names twice", "a name of escapes", "a name of 60,000", "a member obs/", "30,000 members", "bzip2", "lzma", "a comment", "before the archive", "two archives", "HDF5", "a table", "header with more", "a long array", "shape of truth", "version 3 of version 1", "encrypted", "another method"}  # fmt: skip
     for name, prepare in made.items():
         yield command("archives", name, "data", "inspect", "log.npz", prepare=prepare, words=("log.npz",), expect="either" if name in may else "refused")  # fmt: skip
     for name in list(made)[::2]:

@@ -103,7 +103,18 @@ def plans() -> Iterator[Case]:
             f"plan: {name}",
             *("sweep", "plan.toml", "--out", "out", "--minutes", "0"),
             prepare=prepare,
-            words=("plan", "log", "task", "setting", "system", "algorithm", "dataset"),
+            words=(
+                "plan",
+                "log",
+                "task",
+                "setting",
+                "system",
+                "algorithm",
+                "dataset",
+                "one.npz",
+                "pipe",
+                "environment",
+            ),
             expect="either" if name in _MAY else "refused",
         )
 
@@ -204,7 +215,7 @@ def folders() -> Iterator[Case]:
         "jobs.json": [(0, name) for name in ("name", "label", "system", "values", "log", "key", "seeds", "updates", "config", "episodes", "estimate", "data", "world", "odd")]
         + [(0, "config", "dataset"), (0, "config", "task"), (0, "config", "algorithm"), (0, "config", "columns"), (0,)],
         _CELL: [(name,) for name in ("format", "key", "log", "label", "task", "scale", "data", "data_return", "rows", "notes", "seeds", "world", "updates", "returns", "lengths", "curve_steps", "curve", "diagnosis", "estimates", "seconds", "settings", "environment", "odd")]
-        + [("returns", 0), ("curve", 0), ("seeds", 0)],
+        + [("returns", 0), ("seeds", 0)],
     }  # fmt: skip
     for file, places in paths.items():
         for path in places:

@@ -1,4 +1,4 @@
-"""Texts in a Parquet file: one that is long and in every row is a small file, and must stay small in memory."""
+"""Texts in a Parquet file: one that is long and in every row is small on disk, and stays so in memory."""
 
 from __future__ import annotations
 
@@ -86,6 +86,6 @@ def test_a_row_without_a_label_is_named(timed: bool, tmp_path: Path) -> None:
 
 def test_a_label_that_returns_is_named_in_short(tmp_path: Path) -> None:
     labels = ["a" * LETTERS] * 20 + ["b"] * 20 + ["a" * LETTERS] * 20
-    with pytest.raises(DataError, match="episode a{60}… starts again") as refusal:
+    with pytest.raises(DataError, match=r"episode a{60}… starts again") as refusal:
         load_dataset(write(tmp_path / "log.parquet", labels))
     assert len(str(refusal.value)) < 400

@@ -34,7 +34,8 @@ def fallback_actions(
         raise UserError("The fallback gives no action: it is not made of numbers.") from None
     if action.shape not in (instead_of.shape, instead_of.shape[1:]):
         raise UserError(
-            f"The fallback gives actions of the shape {action.shape}, and the policy's are {instead_of.shape}."
+            f"The fallback gives actions of the shape {action.shape}, and the policy's are "
+            f"{instead_of.shape}."
         )
     low, high = np.array(bounds)
     room = _ROUNDING * (high - low)

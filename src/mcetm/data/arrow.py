@@ -165,6 +165,8 @@ def rows_of(column: Any, path: Sequence[str | int], place: str) -> np.ndarray:
     if column.null_count:
         raise refuse("has empty cells")
     if kinds.is_fixed_size_list(column.type) or kinds.is_list(column.type):
+        if kinds.is_list(column.type) and len(set(column.value_lengths().to_pylist())) > 1:
+            raise refuse("has rows of different lengths")
         column = column.flatten()
         if column.null_count:
             raise refuse("has empty cells")

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
 from mcetm.agents import Agent, Algorithm
-from mcetm.arguments import path_of, require, whole
+from mcetm.arguments import MOST_SEED, path_of, require, whole
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics import ModelSettings, TransitionModel, World
 from mcetm.errors import UserError
@@ -107,7 +107,7 @@ def fit(
             )
     whole("seed", seed)
     if seeds is not None:
-        whole("seeds", seeds, least=1, most=MOST_SEEDS)
+        whole("seeds", seeds, least=1, most=min(MOST_SEEDS, MOST_SEED - seed + 1))
     require("callbacks", callbacks, "a list of functions", Sequence)
     if any(not callable(one) for one in (*callbacks, *(() if network is None else (network,)))):
         raise UserError("callbacks= and network= are functions, and something else was given.")
@@ -132,7 +132,8 @@ def _checked(network: NetworkFactory) -> NetworkFactory:
         if found != (outputs,):
             gives = "x".join(map(str, found)) or "no vector"
             raise UserError(
-                f"network= should make networks from {inputs} numbers to {outputs}, and this one gives {gives}."
+                f"network= should make networks from {inputs} numbers to {outputs}, and this one gives "
+                f"{gives}."
             )
         return made
 

@@ -197,7 +197,9 @@ def read_sweep(path: Path, changes: Sequence[str] = ()) -> SweepPlan:
     if not path.exists():
         raise UserError(f"There is no file {path}; a sweep is a TOML file (docs/how-to/sweep.md).")
     content = {"executor": {}, "search": {}, **parse_toml(path, read_bytes(path, largest=2**22))}
-    return checked(path, put_all(content, changes), SweepPlan)
+    plan: SweepPlan = checked(path, put_all(content, changes), SweepPlan)
+    _ = plan.estimation  # refused now, whether it will be needed or not
+    return plan
 
 
 def grid_of(system: System) -> list[Variant]:
