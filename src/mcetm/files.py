@@ -155,11 +155,7 @@ def write_json(path: Path, content: Any) -> None:
             return value.tolist()
         raise TypeError(f"{type(value).__name__} has no place in JSON")
 
-    try:
-        text = json.dumps(content, indent=1, default=plain, allow_nan=False)
-    except ValueError as error:  # whoever reads it would refuse it
-        raise UserError(f"Cannot write {path}: what it should hold is no JSON ({error}).") from None
-    write_text(path, text + "\n")
+    write_text(path, json.dumps(content, indent=1, default=plain) + "\n")
 
 
 def make_folder(folder: Path) -> None:

@@ -46,6 +46,11 @@ def log(obs: int = 3) -> Any:
     return mcetm.Transitions.from_arrays(**arrays)
 
 
+def spoken(value: Any) -> Any:
+    """A policy of which something is said."""
+    return dataclasses.replace(mcetm.load_policy(Path(sys.argv[1])), about={"notes": value})
+
+
 STILL: Any = Still()
 ALONE: Any = Still(1)
 BC = mcetm.BC(width=4, depth=1, steps=2, batch_size=4)
@@ -65,6 +70,15 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "fit: seed of words": (lambda: mcetm.fit(BC, log(), seed="x"), "'seed' should be .*, not 'x'"),
     "fit: half a seed": (lambda: mcetm.fit(BC, log(), seeds=1.5), "'seeds' should be .*, not 1.5"),
     "fit: seeds of truth": (lambda: mcetm.fit(BC, log(), seeds=True), "'seeds' should be .*, not True"),
+    "fit: seeds beyond the last": (
+        lambda: mcetm.fit(BC, log(), seed=2**31 - 1, seeds=2),
+        "'seeds' should be a whole number from 1 to 1, not 2",
+    ),
+    "task: of words": (
+        lambda: mcetm.Task("x", "y", "z", (), (), 1),
+        "has a width, a bound or a time limit that is no number",
+    ),
+    "scores: of words": (lambda: mcetm.ReferenceScores("a", "b", "x"), "'random' should be a number"),
     "fit: folder": (lambda: mcetm.fit(BC, log(), folder=3), "'folder' should be a path, not 3"),
     "fit: callbacks": (
         lambda: mcetm.fit(BC, log(), callbacks=["x"]),
@@ -172,6 +186,14 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
             ),
         ),
         "The setting 'fqe.width' is 100,000,000, and with that its networks would take",
+    ),
+    "policy: NaN is said of it": (
+        lambda: spoken(NAN).save("p"),
+        r"What is said of the policy \(about\) cannot be written",
+    ),
+    "policy: an object is said of it": (
+        lambda: spoken(object()).save("p"),
+        r"What is said of the policy \(about\) cannot be written",
     ),
     "read_policy: a number": (lambda: mcetm.read_policy(3), "'path' should be a path, not 3"),
     "save: nowhere": (lambda: log().save(None), "'path' should be a path"),

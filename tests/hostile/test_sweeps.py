@@ -83,6 +83,7 @@ PLANS = {
     'over = {"algorithm.width" = {low = -1e400, high = 8}}': "over",
     "grid = 3": "systems.0.grid",
 }
+"""What a system is varied over."""
 
 
 @pytest.mark.parametrize("system", PLANS)
@@ -92,4 +93,14 @@ def test_a_plan_that_has_no_end_is_refused_before_anything_starts(system: str, t
     before = contents(tmp_path)
     with no_hang():
         assert_refused(run("sweep", tmp_path / "plan.toml", "--out", tmp_path / "out"), PLANS[system])
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("change", ["fqe.steps", "fqe.steps=0", "nobody=1"])
+def test_how_to_estimate_is_looked_at_even_where_returns_are_measured(change: str, tmp_path: Path) -> None:
+    text = PLAN.replace("LOG", str(ours(tmp_path))).replace("task =", f'estimate = ["{change}"]\ntask =')
+    (tmp_path / "plan.toml").write_text(text)
+    before = contents(tmp_path)
+    found = run("sweep", tmp_path / "plan.toml", "--out", tmp_path / "out")
+    assert_refused(found, change.partition("=")[0])
     assert contents(tmp_path) == before

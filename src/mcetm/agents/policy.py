@@ -211,7 +211,7 @@ class Policy:
         if self.pairs is not None:
             arrays |= {_SCORE + name: array for name, array in self.pairs.to_arrays().items()}
         weights = save(arrays)
-        content = {
+        content: dict[str, Any] = {
             **self.about,
             "trust": None if self.pairs is None else self.pairs.about().model_dump(),
             "format": _FORMAT,
@@ -221,6 +221,10 @@ class Policy:
             "action_high": list(network.bounds[1]),
             "log_std_range": list(network.log_std_range),
         }
+        try:
+            json.dumps(content, allow_nan=False, default=lambda array: array.tolist())
+        except (AttributeError, TypeError, ValueError) as error:  # `load_policy` would refuse it
+            raise UserError(f"What is said of the policy (about) cannot be written: {error}.") from None
         write_bytes(folder / "policy.safetensors", weights)
         write_json(folder / "policy.json", {**content, "checksum": _checksum(content, weights)})
 
