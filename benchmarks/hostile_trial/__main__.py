@@ -55,7 +55,23 @@ def main() -> None:
     if options.material is not None:
         os.environ["MCETM_COMPILATION_CACHE"] = str(options.material.resolve().with_suffix(".compiled"))
     os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "true"
-    from hostile_trial import arrays, kept, library, material, plans, runs, settings, stores, texts, typed
+    from hostile_trial import (
+        arrays,
+        clumsy,
+        containers,
+        kept,
+        library,
+        material,
+        objects,
+        pages,
+        plans,
+        runs,
+        settings,
+        stores,
+        sweeps,
+        texts,
+        typed,
+    )  # fmt: skip
     from hostile_trial.trial import try_all
     from record import record
 
@@ -79,8 +95,10 @@ def main() -> None:
         "report.estimates",
     ):
         importlib.import_module(f"mcetm.{name}")
-    sources = (settings, texts, arrays, stores, typed, plans, library, kept)
-    cases = [*runs.cases(made), *(case for source in sources for case in source.cases())]
+    sources = (
+        settings, texts, arrays, stores, typed, plans, library, kept, sweeps, clumsy, containers, objects,
+    )  # fmt: skip
+    cases = [*runs.cases(made), *pages.cases(made), *(case for source in sources for case in source.cases())]
     cases = [case for case in cases if case.group.startswith(tuple(options.only.split("|")))]
     if options.again is not None:
         known = {(found["group"], found["name"]) for found in map(json.loads, options.again.open())}

@@ -28,6 +28,16 @@ ESTIMATES = (
     *("world.pairs.autoencoder_steps=20", "world.pairs.autoencoder_width=8", "world.calibration.rows=50"),
 )
 
+_SWEEP = """logs = ["LOG"]
+task = "pendulum"
+seeds = 1
+steps = 5
+episodes = 1
+[[systems]]
+algorithm = "bc"
+set = ["algorithm.width=4", "algorithm.depth=1", "evaluation.episodes=1"]
+"""
+
 
 def table_rows() -> list[dict[str, object]]:
     """A table with names of its own, three batches of twelve rows."""
@@ -90,6 +100,9 @@ def make_material(folder: Path) -> None:
         Saving.pause = pause
     assert main(["estimate", str(folder / "bc"), "--out", str(folder / "drawn"), "--set", *ESTIMATES]) == 0
     assert main(["select", str(folder / "bc"), "--budget", "5", "--out", str(folder / "select")]) == 0
+    plan = folder / "sweep.toml"
+    plan.write_text(_SWEEP.replace("LOG", str(folder / "log.npz")))
+    assert main(["sweep", str(plan), "--out", str(folder / "sweep")]) == 0
 
 
 def _train(folder: Path, name: str, algo: str, *settings: str) -> None:

@@ -26,6 +26,7 @@ __all__ = [
     "Checksum",
     "Count",
     "FileError",
+    "FileName",
     "Finite",
     "Label",
     "Name",
@@ -78,6 +79,10 @@ Label = Annotated[
     str, Field(min_length=1, max_length=100), AfterValidator(_without_control), AfterValidator(_of_a_folder)
 ]
 """What a table calls something, and a folder."""
+FileName = Annotated[
+    str, Field(min_length=1, max_length=200), AfterValidator(_without_control), AfterValidator(_of_a_folder)
+]
+"""A file or a folder inside another one."""
 Name = Annotated[str, Field(min_length=1, max_length=4096), AfterValidator(_without_control)]
 """A name or a path."""
 Finite = Annotated[float, Field(ge=-1e30, le=1e30, allow_inf_nan=False)]

@@ -93,18 +93,30 @@ def test_a_fallback_acts_where_the_policy_is_not_trusted() -> None:
     still = policy(obs, fallback=[0.5, 2.0])
     np.testing.assert_array_equal(still[inside], plain[inside])
     np.testing.assert_array_equal(still[~inside], np.tile(np.array([0.5, 2.0], "f4"), ((~inside).sum(), 1)))
-    other = policy(obs, fallback=lambda rows: rows[:, :2] * 0 + 7)
-    np.testing.assert_array_equal(other[~inside], 7.0)
+    other = policy(obs, fallback=lambda rows: rows[:, :2] * 0 + 1)
+    np.testing.assert_array_equal(other[~inside], 1.0)
     far = np.flatnonzero(~inside)[0]
     np.testing.assert_array_equal(policy(obs[far], fallback=[0.5, 2.0]), np.array([0.5, 2.0], "f4"))
     with pytest.raises(UserError, match=r"fallback gives actions of the shape \(3,\)"):
         policy(obs, fallback=[1.0, 2.0, 3.0])
     with pytest.raises(UserError, match="not made of numbers"):
         policy(obs, fallback="still")
-    with pytest.raises(UserError, match="the fallback's action is not finite"):
-        policy(obs, fallback=[np.nan, 0.0])
     with pytest.raises(UserError, match="an observation is not finite"):
         policy(np.full(3, np.nan), fallback=[0.5, 2.0])
+
+
+@pytest.mark.parametrize("value", [2.1, -2.1, np.nan, np.inf, 1e39])
+def test_a_fallback_keeps_to_the_bounds_of_the_policy(value: float) -> None:
+    policy, obs = scored_policy(), observations()
+    assert policy.network.bounds == ((-2.0, 0.0), (2.0, 10.0))
+    inside = obs[policy.trust(obs).trusted]
+    words = r"The fallback gives .* for action 0, which has to be from -2 to 2\."
+    with pytest.raises(UserError, match=words):
+        policy(obs, fallback=lambda rows: np.full((len(rows), 2), [value, 10.0]))
+    with pytest.raises(UserError, match=words):  # before it is needed
+        policy(inside, fallback=[value, 10.0])
+    policy(obs, fallback=[-2.0, 10.0])
+    policy(inside, fallback=lambda rows: pytest.fail("nobody was to be asked"))
 
 
 def test_a_rarity_is_saved(tmp_path: Path) -> None:

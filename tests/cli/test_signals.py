@@ -5,12 +5,37 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
 
 import pytest
 
 from mcetm import cli
 from mcetm.cli import main
 from mcetm.cli.signals import interruptible
+
+_ALONE = """
+import os, sys, threading
+threading.Thread(target=lambda: (sys.stdin.read(), os._exit(1)), daemon=True).start()
+"""
+"""A child that outlives nobody: what it reads ends with the test, however that ends."""
+
+
+@contextmanager
+def child(source: str) -> Iterator[tuple[subprocess.Popen[str], IO[str], IO[str]]]:
+    """A process with what it prints; it is gone afterwards, whatever the test has found."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", _ALONE + source], stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            yield process, process.stdout, process.stderr
+        finally:
+            process.kill()
+
 
 _SLOW_TO_STOP = """
 import sys, time
@@ -32,17 +57,13 @@ cli.command()
 
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
 def test_a_second_interruption_ends_at_once(second: signal.Signals) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", _SLOW_TO_STOP], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as child:
-        assert child.stdout is not None
-        assert child.stderr is not None
-        assert child.stdout.readline() == "begun\n"
-        child.send_signal(signal.SIGINT)
-        assert child.stdout.readline() == "saving\n", "the first lets a training save"
-        child.send_signal(second)
-        assert child.wait(10) == 130
-        assert child.stderr.read() == "mcetm: stopped at once.\n"
+    with child(_SLOW_TO_STOP) as (process, out, err):
+        assert out.readline() == "begun\n"
+        process.send_signal(signal.SIGINT)
+        assert out.readline() == "saving\n", "the first lets a training save"
+        process.send_signal(second)
+        assert process.wait(10) == 130
+        assert err.read() == "mcetm: stopped at once.\n"
 
 
 _DEAF = """
@@ -62,17 +83,22 @@ cli.command()
 
 
 def test_a_command_that_compiles_hears_of_interruptions_too() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", _DEAF], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as child:
-        assert child.stdout is not None
-        assert child.stderr is not None
-        assert child.stdout.readline() == "begun\n"
-        child.send_signal(signal.SIGINT)
-        assert "Ctrl-C again stops at once" in child.stderr.readline()
-        child.send_signal(signal.SIGINT)
-        assert child.wait(10) == 130
-        assert child.stderr.read() == "mcetm: stopped at once.\n"
+    with child(_DEAF) as (process, out, err):
+        assert out.readline() == "begun\n"
+        process.send_signal(signal.SIGINT)
+        assert "Ctrl-C again stops at once" in err.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+        assert err.read() == "mcetm: stopped at once.\n"
+
+
+@pytest.mark.parametrize("source", [_SLOW_TO_STOP, _DEAF])
+def test_a_child_of_these_tests_ends_when_they_are_killed(source: str) -> None:
+    with child(source) as (process, out, _):
+        assert out.readline() == "begun\n"
+        assert process.stdin is not None
+        process.stdin.close()  # as the system does for a process that is no more
+        assert process.wait(10) == 1
 
 
 _SWALLOWS = """

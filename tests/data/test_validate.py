@@ -197,7 +197,7 @@ def test_a_log_with_no_ends_at_all_is_called_one_episode() -> None:
 
 
 def test_senseless_options_are_refused() -> None:
-    with pytest.raises(UserError, match="at least 1 step"):
+    with pytest.raises(UserError, match="'time_limit' should be a whole number from 1"):
         Transitions.from_arrays(**random_fields(), time_limit=-3)
     assert faults_of({"obs": [[1.0]]}, min_transitions=0) == [
         "obs: only 0 usable transitions, and at least 1 are needed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
 import sys
@@ -25,16 +26,18 @@ NAN, INF = float("nan"), float("inf")
 class Still(TransitionModel):
     """Nothing ever moves: three numbers observed, one action."""
 
+    count: int = 2
+
     @property
     def num_members(self) -> int:
-        return 2
+        return self.count
 
     @property
     def widths(self) -> tuple[int, int]:
         return 3, 1
 
     def draw(self, obs: Any, action: Any, count: int, *, key: Any) -> Samples:
-        return Samples(jnp.broadcast_to(obs, (2, count, 3)))
+        return Samples(jnp.broadcast_to(obs, (self.count, count, 3)))
 
 
 @cache
@@ -43,7 +46,13 @@ def log(obs: int = 3) -> Any:
     return mcetm.Transitions.from_arrays(**arrays)
 
 
+def spoken(value: Any) -> Any:
+    """A policy of which something is said."""
+    return dataclasses.replace(mcetm.load_policy(Path(sys.argv[1])), about={"notes": value})
+
+
 STILL: Any = Still()
+ALONE: Any = Still(1)
 BC = mcetm.BC(width=4, depth=1, steps=2, batch_size=4)
 CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "fit: no settings": (lambda: mcetm.fit(None, log()), "fit takes settings"),
@@ -61,6 +70,15 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "fit: seed of words": (lambda: mcetm.fit(BC, log(), seed="x"), "'seed' should be .*, not 'x'"),
     "fit: half a seed": (lambda: mcetm.fit(BC, log(), seeds=1.5), "'seeds' should be .*, not 1.5"),
     "fit: seeds of truth": (lambda: mcetm.fit(BC, log(), seeds=True), "'seeds' should be .*, not True"),
+    "fit: seeds beyond the last": (
+        lambda: mcetm.fit(BC, log(), seed=2**31 - 1, seeds=2),
+        "'seeds' should be a whole number from 1 to 1, not 2",
+    ),
+    "task: of words": (
+        lambda: mcetm.Task("x", "y", "z", (), (), 1),
+        "has a width, a bound or a time limit that is no number",
+    ),
+    "scores: of words": (lambda: mcetm.ReferenceScores("a", "b", "x"), "'random' should be a number"),
     "fit: folder": (lambda: mcetm.fit(BC, log(), folder=3), "'folder' should be a path, not 3"),
     "fit: callbacks": (
         lambda: mcetm.fit(BC, log(), callbacks=["x"]),
@@ -92,6 +110,92 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "run: nothing": (lambda: mcetm.load_run(None), "'folder' should be a path, not None"),
     "task: nothing": (lambda: mcetm.get_task(None), "'name' should be the name of a task"),
     "card: nothing": (lambda: mcetm.make_card(None), "'transitions' should be a log"),
+    "load: a folder": (
+        lambda: mcetm.load_dataset("hopper-medium-v2", folder=3),
+        "'folder' should be a path, not 3",
+    ),
+    "arrays: rows of words": (
+        lambda: mcetm.Transitions.from_arrays(np.zeros((20, 1)), min_transitions="x"),
+        "'min_transitions' should be a whole number from 0",
+    ),
+    "arrays: fewer rows than none": (
+        lambda: mcetm.Transitions.from_arrays(np.zeros((20, 1)), min_transitions=-1),
+        "'min_transitions' should be a whole number from 0",
+    ),
+    "arrays: a limit of words": (
+        lambda: mcetm.Transitions.from_arrays(np.zeros((20, 1)), time_limit="x"),
+        "'time_limit' should be a whole number from 1",
+    ),
+    "episodes: far": (lambda: log().select_episodes([10**9]), "'episodes' should be a whole number from 0"),
+    "episodes: from the end": (lambda: log().select_episodes([-1]), "'episodes' should be .*, not -1"),
+    "metadata: names of another width": (
+        lambda: log().with_metadata(obs_names=("level",)),
+        "obs_names: has 1 names, but obs has 3 columns",
+    ),
+    "metadata: NaN for a bound": (
+        lambda: log().with_metadata(action_low=(NAN,), action_high=(1.0,)),
+        "action: has a bound that is no number",
+    ),
+    "metadata: bounds of another width": (
+        lambda: log().with_metadata(action_low=(-1.0, -1.0), action_high=(1.0, 1.0)),
+        "action: has 1 columns, but the action space has 2",
+    ),
+    "world: one member and nothing else": (
+        lambda: mcetm.World.of(ALONE, log(), holdout=log(), config=mcetm.WorldSettings(pairs=None)),
+        "A model of one member without energies cannot say where it is to be trusted",
+    ),
+    "fit: a single member that is asked where it disagrees": (
+        lambda: mcetm.fit(mcetm.MOReL(), log(), world=mcetm.World(ALONE, None)),
+        "MOReL stops where the members of a model do not agree, and this model has a single one",
+    ),
+    "fit: a single member without energies": (
+        lambda: mcetm.fit(mcetm.MCETM(), log(), world=mcetm.World(ALONE, None)),
+        "MC-ETM stops where the members of a model do not agree",
+    ),
+    "config: a single member that is asked where it disagrees": (
+        lambda: mcetm.TrainConfig(
+            algorithm=mcetm.MOReL(), model=mcetm.GaussianEnsemble(elites=1), dataset="x"
+        ),
+        "MOReL stops where the members of a model do not agree",
+    ),
+    "config: a single denoiser": (
+        lambda: mcetm.TrainConfig(
+            algorithm=mcetm.MCETM(), model=mcetm.DiffusionEnsemble(members=1), dataset="x"
+        ),
+        "MC-ETM stops where the members of a model do not agree",
+    ),
+    "head: from the end": (lambda: log().head(-1), "'rows' should be a whole number from 1"),
+    "policy: a class for chance": (
+        lambda: mcetm.load_policy(Path(sys.argv[1]))(np.zeros(3), rng=np.random.default_rng),
+        "'rng' should be a generator",
+    ),
+    "trust: fewer reasons than none": (
+        lambda: mcetm.Trust(np.ones(2), 0.5).because(-1),
+        "'most' should be a whole number from 1",
+    ),
+    "network: of another width": (
+        lambda: mcetm.fit(BC, log(), network=lambda i, o, *, key: lambda x: x),
+        "network= should make networks from 3 numbers to 2, and this one gives 3",
+    ),
+    "estimate: networks that no memory holds": (
+        lambda: mcetm.estimate(
+            mcetm.load_policy(Path(sys.argv[1])),
+            log(),
+            settings=mcetm.EstimateSettings(
+                fqe=dataclasses.replace(mcetm.EstimateSettings().fqe, width=10**8)
+            ),
+        ),
+        "The setting 'fqe.width' is 100,000,000, and with that its networks would take",
+    ),
+    "policy: NaN is said of it": (
+        lambda: spoken(NAN).save("p"),
+        r"What is said of the policy \(about\) cannot be written",
+    ),
+    "policy: an object is said of it": (
+        lambda: spoken(object()).save("p"),
+        r"What is said of the policy \(about\) cannot be written",
+    ),
+    "read_policy: a number": (lambda: mcetm.read_policy(3), "'path' should be a path, not 3"),
     "save: nowhere": (lambda: log().save(None), "'path' should be a path"),
     "save: NUL": (lambda: log().save("a\0.npz"), "Cannot write 'a"),
     "samples: none": (

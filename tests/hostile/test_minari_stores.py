@@ -376,7 +376,13 @@ BAD_FILES: dict[str, tuple[Callable[[str, Path], object], str]] = {
     ),
     "rows of several lengths": (
         lambda form, file: columns(form, file, observations=pa.array([[0.0]] * 12 + [[0.0, 1.0]])),
-        "has 14 numbers in 13 rows",
+        "has rows of different lengths",
+    ),
+    "rows of several lengths that add up": (
+        lambda form, file: columns(
+            form, file, observations=pa.array([[0.0] * width for width in (2, 4) * 6] + [[0.0] * 3])
+        ),
+        "episode 1, observations: has rows of different lengths",
     ),
     "rows too wide": (
         lambda form, file: columns(

@@ -534,7 +534,7 @@ def test_an_option_that_cannot_be(
     whole: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.setattr("mcetm.pipeline.source.load_dataset", lambda source, **_: mcetm_log(whole))
-    monkeypatch.setattr("mcetm.pipeline.sizes.free_memory", lambda: 5 * 10**9)  # wherever this runs
+    monkeypatch.setattr("mcetm.training.sizes.free_memory", lambda: 5 * 10**9)  # wherever this runs
     before = sorted(whole.rglob("*"))
     code, said = outcome(command, whole, capsys)
     assert (code, said.count("\n")) == (2, 1), said

@@ -62,5 +62,10 @@ def test_users_register_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
         Task("odd", "other:Odd-v0", 10, (1.0,), (-1.0,), 50)
     with pytest.raises(UserError, match="at least one observation"):
         Task("odd", "other:Odd-v0", 0, (-1.0,), (1.0,), 50)
-    with pytest.raises(UserError, match="must differ"):
+    with pytest.raises(UserError, match="not below its upper one"):
+        Task("odd", "other:Odd-v0", 10, (float("nan"),), (1.0,), 50)
+    with pytest.raises(UserError, match="must be finite, and differ"):
         ReferenceScores(1.0, 1.0, "nowhere")
+    for value in (float("nan"), float("inf"), -float("inf")):
+        with pytest.raises(UserError, match="must be finite, and differ"):
+            ReferenceScores(value, 1.0, "nowhere")

@@ -36,6 +36,12 @@ class ActorPolicy:
         return self.actor.action_scale.mean.shape[-1]
 
     @property
+    def bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """The least and the largest value of each action."""
+        centre, half = np.asarray(self.actor.action_scale.mean), np.asarray(self.actor.action_scale.std)
+        return tuple((centre - half).tolist()), tuple((centre + half).tolist())
+
+    @property
     def plain(self) -> TanhGaussianPolicy:
         """Plain layers, of which nothing is known here: a sentence says so."""
         return numpy_policy(self.actor)

@@ -18,7 +18,9 @@ from mcetm.agents.rollout import Experience, RolloutSettings
 from mcetm.agents.sac import SAC, Regulariser
 from mcetm.agents.targets import bellman_target, estimate_value_floor
 from mcetm.data.transitions import Transitions
+from mcetm.dynamics.model import ModelSettings, TransitionModel
 from mcetm.dynamics.world import View
+from mcetm.errors import UserError
 from mcetm.nn.mlp import NetworkFactory
 from mcetm.settings import Number, Positive, settings
 from mcetm.training.batches import Batch
@@ -66,6 +68,9 @@ class Algorithm:
     def on(self, log: Transitions) -> Algorithm:
         """The same with what it takes from a log."""
         return self
+
+    def check_members(self, model: ModelSettings | TransitionModel) -> None:
+        """Refuse a model that cannot tell this algorithm where to stop."""
 
     @property
     def updates(self) -> int:
@@ -128,6 +133,16 @@ class ModelBased(OnSAC):
     def view(self) -> View:
         """What it looks at in an imagined step."""
         return View(samples=self.samples, tested="nothing")
+
+    def check_members(self, model: ModelSettings | TransitionModel) -> None:
+        """Refuse a single member where what members disagree on is cut off: all would be trusted."""
+        tested = self.view.tested
+        asked = tested == "disagreement" or (tested == "next-state" and not model.has_energy)
+        if asked and model.num_members == 1:
+            raise UserError(
+                f"{self.label} stops where the members of a model do not agree, and this model has a single "
+                "one: give it more members."
+            )
 
     @property
     def drops_untrusted(self) -> bool:

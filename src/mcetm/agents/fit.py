@@ -267,6 +267,8 @@ def _check(algorithm: Algorithm, world: World | None) -> None:
         raise UserError(f"{algorithm.label} learns in a model of the world; give it one (world=).")
     if algorithm.needs_energy and world is not None and not world.model.has_energy:
         raise UserError(f"{algorithm.label} needs a model with energies, such as a standard ETM.")
+    if world is not None:
+        algorithm.check_members(world.model)
     if algorithm.needs_density and world is not None and not world.model.has_density:
         raise UserError(
             f"{algorithm.label} trains the likelihood of its model, so it needs a Gaussian ensemble."

@@ -10,14 +10,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from types import NoneType
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import ConfigDict, Field, model_validator
 from safetensors.numpy import load, save
 
+from mcetm.agents.fallback import fallback_actions
 from mcetm.agents.trust import Trust
-from mcetm.arguments import path_of, whole
+from mcetm.arguments import path_of, require, whole
 from mcetm.console import say
 from mcetm.data.names import are_names
 from mcetm.documents import Checksum, Count, FileError, Finite, Record, Text, checked, parse, read_bytes
@@ -135,8 +137,10 @@ class Policy:
     ) -> np.ndarray:
         """Actions for one observation or for each row; with `rng` sampled, else the mode.
 
-        `fallback` acts where the policy is not trusted: an action, or what makes actions of observations.
+        `fallback` acts where the policy is not trusted: an action, or what makes actions of observations. It
+        keeps to the policy's own bounds.
         """
+        require("rng", rng, "a generator, such as np.random.default_rng(0)", np.random.Generator, NoneType)
         if fallback is not None:
             return self._with_fallback(_rows(obs, self.network.obs_dim), fallback, rng)
         rows = _rows(obs, self.network.obs_dim)
@@ -158,20 +162,9 @@ class Policy:
         trusted = np.atleast_1d(
             self.trust(obs).trusted if pairs is None else pairs(rows, action) <= pairs.limit
         )
-        if not trusted.all():
-            other = fallback(rows[~trusted]) if callable(fallback) else fallback
-            try:
-                other = np.asarray(other, np.float32)
-            except (TypeError, ValueError):
-                raise UserError("The fallback gives no action: it is not made of numbers.") from None
-            if other.shape not in (action[~trusted].shape, action.shape[1:]):
-                raise UserError(
-                    f"The fallback gives actions of the shape {other.shape}, and the policy's are "
-                    f"{action[~trusted].shape}."
-                )
-            _require_finite("the fallback's action", np.atleast_2d(other))
-            action = action.copy()
-            action[~trusted] = other
+        if not (callable(fallback) and trusted.all()):  # an action that cannot be is refused at once
+            action, bounds = action.copy(), self.network.bounds
+            action[~trusted] = fallback_actions(fallback, rows[~trusted], action[~trusted], bounds)
         return action if obs.ndim == 2 else action[0]
 
     def trust(self, obs: Any) -> Trust:
@@ -218,16 +211,20 @@ class Policy:
         if self.pairs is not None:
             arrays |= {_SCORE + name: array for name, array in self.pairs.to_arrays().items()}
         weights = save(arrays)
-        content = {
+        content: dict[str, Any] = {
             **self.about,
             "trust": None if self.pairs is None else self.pairs.about().model_dump(),
             "format": _FORMAT,
             "kind": "tanh-Gaussian network",
             "obs_dim": network.obs_dim,
-            "action_low": list(network.low or (-1.0,) * network.action_dim),
-            "action_high": list(network.high or (1.0,) * network.action_dim),
+            "action_low": list(network.bounds[0]),
+            "action_high": list(network.bounds[1]),
             "log_std_range": list(network.log_std_range),
         }
+        try:
+            json.dumps(content, allow_nan=False, default=lambda array: array.tolist())
+        except (AttributeError, TypeError, ValueError) as error:  # `load_policy` would refuse it
+            raise UserError(f"What is said of the policy (about) cannot be written: {error}.") from None
         write_bytes(folder / "policy.safetensors", weights)
         write_json(folder / "policy.json", {**content, "checksum": _checksum(content, weights)})
 

@@ -8,6 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
+from mcetm.arguments import whole
+
 
 @dataclass(frozen=True)
 class Trust:
@@ -33,6 +35,7 @@ class Trust:
 
         Empty as well where no column alone does: then it is how they go together.
         """
+        whole("most", most, least=1)
         found, columns = [], self.columns
         for i, good in enumerate(np.ravel(self.trusted)):
             less = None if good or columns is None else columns.reshape(-1, columns.shape[-1])[i]

@@ -6,8 +6,9 @@ all, before any number of it is looked at.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -71,6 +72,66 @@ def _parquet_batches(pa: Any, path: Path, file: Any, names: list[str]) -> Iterab
         yield from table.iter_batches(columns=names)
 
 
+@contextlib.contextmanager
+def open_parquet(path: Path) -> Iterator[Any]:
+    """A Parquet file for reading; damage found on opening or later is the user's to hear.
+
+    Texts are read as numbers of texts: one that is long and in every row is in memory once.
+    """
+    pa = import_pyarrow(path)
+    check_input(path)
+    try:
+        # A plain file handle: pyarrow would otherwise also take URLs and partitioned folders.
+        with path.open("rb") as file, pa.parquet.ParquetFile(file) as table:
+            names = table.schema_arrow.names
+        with path.open("rb") as file, pa.parquet.ParquetFile(file, read_dictionary=names) as table:
+            yield table
+    except UserError:
+        raise
+    except Exception as error:  # Arrow's, and those of the many layers below it
+        raise unreadable(path, error) from None
+
+
+def check_declared(path: Path, table: Any, names: Sequence[str]) -> None:
+    """Refuse columns that, by what a Parquet file says of them, it cannot hold or the memory not take."""
+    about = table.metadata
+    said: dict[str, int] = dict.fromkeys(names, about.num_rows * _NUMBER_BYTES)
+    places = [i for i in range(about.num_columns) if about.schema.column(i).path in said]
+    for part in (about.row_group(g).column(i) for g in range(about.num_row_groups) for i in places):
+        said[part.path_in_schema] += part.total_uncompressed_size
+    check_size(path, said)
+
+
+def numpy_of(column: Any) -> np.ndarray:
+    """A column's values; texts are objects, of which equal ones are the same."""
+    import pyarrow.types as kinds
+
+    if not kinds.is_dictionary(column.type):
+        return column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False)
+    parts = []
+    for chunk in getattr(column, "chunks", [column]):
+        chunk.validate(full=True)
+        known = chunk.dictionary.to_numpy(zero_copy_only=False)
+        if chunk.null_count:
+            known = np.append(known.astype(object), None)
+        parts.append(known[chunk.indices.fill_null(len(known) - 1).to_numpy(zero_copy_only=False)])
+    return np.concatenate(parts) if parts else np.zeros(0, object)
+
+
+def first_rows(path: Path, rows: int) -> tuple[list[str], Callable[[], list[np.ndarray]]]:
+    """Names of all columns of a Parquet file, and what reads their first rows."""
+    with open_parquet(path) as table:
+        names: list[str] = list(table.schema_arrow.names)
+
+    def read() -> list[np.ndarray]:
+        with open_parquet(path) as table:
+            check_declared(path, table, names)
+            batch = next(table.iter_batches(batch_size=rows), None)
+            return [np.zeros(0)] * len(names) if batch is None else [numpy_of(one) for one in batch.columns]
+
+    return names, read
+
+
 def _arrow_batches(pa: Any, path: Path, file: Any, names: list[str]) -> Iterable[Any]:
     with pa.ipc.open_file(file) as table:
         found = list(table.schema.names)
@@ -104,6 +165,8 @@ def rows_of(column: Any, path: Sequence[str | int], place: str) -> np.ndarray:
     if column.null_count:
         raise refuse("has empty cells")
     if kinds.is_fixed_size_list(column.type) or kinds.is_list(column.type):
+        if kinds.is_list(column.type) and len(set(column.value_lengths().to_pylist())) > 1:
+            raise refuse("has rows of different lengths")
         column = column.flatten()
         if column.null_count:
             raise refuse("has empty cells")

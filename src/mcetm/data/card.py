@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mcetm.arguments import require
+from mcetm.data.histogram import histogram
 from mcetm.data.infer import continues
 from mcetm.data.intrinsic import IntrinsicDimension, intrinsic_dimension
 from mcetm.data.transitions import Metadata, Transitions
@@ -41,7 +42,7 @@ class ColumnSummary:
             mean=float(values.mean()),
             maximum=float(values.max()),
             std=float(values.std()),
-            histogram=tuple(int(count) for count in np.histogram(values, bins=bins)[0]),
+            histogram=tuple(int(count) for count in histogram(values, bins)[0]),
         )
 
 

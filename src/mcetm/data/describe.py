@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mcetm.console import one_line
+from mcetm.data.arrow import first_rows
 from mcetm.data.cells import no_number
 from mcetm.data.columns import file_beside
 from mcetm.data.dialect import decimal_of, number, recognise
@@ -78,12 +79,12 @@ def describe(path: Path) -> Proposal:
     kind = kind_of(path)
     if kind not in ("csv", "parquet"):
         raise UserError(f"{path} is no table: only CSV and Parquet files have columns that can be described.")
-    names, columns = _text(path) if kind == "csv" else _parquet(path)
+    names, read = _text(path) if kind == "csv" else first_rows(path, _SAMPLE)
     if not names:
         raise UserError(f"{path} has no columns.")
     if len(names) > _MOST_COLUMNS:
         raise UserError(f"{path} has {len(names):,} columns; at most {_MOST_COLUMNS:,} are described.")
-    return propose(names, columns)
+    return propose(names, read())
 
 
 def write_description(path: Path, *, replace: bool = False) -> tuple[Path, Proposal]:
@@ -95,7 +96,7 @@ def write_description(path: Path, *, replace: bool = False) -> tuple[Path, Propo
     return place, found
 
 
-def _text(path: Path) -> tuple[list[str], list[np.ndarray]]:
+def _text(path: Path) -> tuple[list[str], Callable[[], list[np.ndarray]]]:
     dialect = recognise(path)
     names = list(dialect.header)
     with path.open(newline="", encoding=dialect.encoding, errors="replace") as file:
@@ -108,23 +109,7 @@ def _text(path: Path) -> tuple[list[str], list[np.ndarray]]:
         except ValueError:
             return np.array(cells, object)
 
-    return names, [column([row[i] for row in rows]) for i in range(len(names))]
-
-
-def _parquet(path: Path) -> tuple[list[str], list[np.ndarray]]:
-    from mcetm.data.arrow import import_pyarrow
-    from mcetm.formats import unreadable
-
-    pyarrow = import_pyarrow(path)
-    try:
-        with path.open("rb") as file, pyarrow.parquet.ParquetFile(file) as table:
-            names = list(table.schema_arrow.names)
-            batch = next(table.iter_batches(batch_size=_SAMPLE), None)
-            columns = [] if batch is None else batch.columns
-            found = [column.to_numpy(zero_copy_only=False) for column in columns]
-    except (pyarrow.ArrowException, OSError, ValueError, MemoryError) as error:
-        raise unreadable(path, error) from None
-    return names, found or [np.zeros(0)] * len(names)
+    return names, lambda: [column([row[i] for row in rows]) for i in range(len(names))]
 
 
 def propose(names: Sequence[str], columns: Sequence[np.ndarray]) -> Proposal:

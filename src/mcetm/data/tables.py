@@ -19,18 +19,16 @@ import numpy as np
 
 from mcetm.console import one_line
 from mcetm.data import cells as read
-from mcetm.data.arrow import import_pyarrow
+from mcetm.data.arrow import check_declared, numpy_of, open_parquet
 from mcetm.data.columns import ColumnPlan, Columns, columns_beside, columns_of, file_beside, plan_of
 from mcetm.data.dialect import Decimal, Dialect, decimal_of, number, recognise, with_decimal
 from mcetm.data.faults import DataError, Fault
 from mcetm.data.times import TimeError, arrange, seconds_of
 from mcetm.data.transitions import Metadata, Transitions
-from mcetm.data.validate import ReadOptions, build
+from mcetm.data.validate import ReadOptions, build, labels_of
 from mcetm.errors import UserError
 from mcetm.files import check_input
-from mcetm.formats import check_size, unreadable
 
-_NUMBER_BYTES = 8
 _FIRST = 1000
 """Rows that usually tell the decimal sign."""
 _CHUNK = 50_000
@@ -56,23 +54,14 @@ def from_dataframe(frame: Any, **options: Unpack[ReadOptions]) -> Transitions:
 def read_parquet(path: str | Path, **options: Unpack[ReadOptions]) -> Transitions:
     """Transitions from a Parquet file; needs `pip install "mcetm[parquet]"`."""
     path = Path(path)
-    pyarrow = import_pyarrow(path)
-    check_input(path)
-    columns, notes = _columns_for(path, options)
-    try:
-        # A plain file handle: pyarrow would otherwise also take URLs and partitioned folders.
-        with path.open("rb") as file, pyarrow.parquet.ParquetFile(file) as table:
-            names = list(table.schema_arrow.names)
-            plan = plan_of(names, columns, str(path))
-            used = [names[i] for i in {*plan.numbers, *plan.texts.values()}]
-            rows: int = table.metadata.num_rows
-            check_size(path, dict.fromkeys(used, rows * _NUMBER_BYTES))
-            # Columns that nobody needs are not read.
-            found = {name: table.read([name]).column(0).to_numpy() for name in used}
-    except UserError:
-        raise
-    except (pyarrow.ArrowException, OSError, ValueError, MemoryError) as error:
-        raise unreadable(path, error) from None
+    with open_parquet(path) as table:
+        columns, notes = _columns_for(path, options)
+        names = list(table.schema_arrow.names)
+        plan = plan_of(names, columns, str(path))
+        used = [names[i] for i in {*plan.numbers, *plan.texts.values()}]
+        check_declared(path, table, used)
+        # Columns that nobody needs are not read.
+        found = {name: numpy_of(table.read([name]).column(0)) for name in used}
     return _from_columns(names, lambda i: found[names[i]], plan, str(path), notes, **options)
 
 
@@ -253,7 +242,7 @@ def _from_columns(
     }
     if plan.negative:
         fields["reward"] = -fields["reward"].astype(np.float64)
-    labels = column(plan.texts["episode"]) if "episode" in plan.texts else None
+    labels = labels_of(column(plan.texts["episode"])) if "episode" in plan.texts else None
     options.pop("columns", None)
     notes = (*plan.notes, *notes)
     if "time" in plan.texts:

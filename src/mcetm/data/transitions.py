@@ -230,7 +230,7 @@ class Transitions:
 
     def select_episodes(self, episodes: Sequence[int] | np.ndarray) -> Transitions:
         """The given episodes, in the given order."""
-        episodes = np.asarray(episodes, np.intp)
+        episodes = np.array([self._episode(number) for number in episodes], np.intp)
         starts, lengths = self.episode_starts[episodes], self.episode_lengths[episodes]
         offsets = np.cumsum(lengths) - lengths
         rows = np.arange(lengths.sum()) + np.repeat(starts - offsets, lengths)
@@ -247,7 +247,10 @@ class Transitions:
 
     def head(self, rows: int) -> Transitions:
         """The first rows; where that cuts an episode, its last row becomes truncated."""
-        return self._take(slice(0, rows))
+        return self._take(slice(0, whole("rows", rows, least=1)))
+
+    def _episode(self, number: Any) -> int:
+        return whole("episodes", number, most=self.num_episodes - 1)
 
     def _take(self, rows: slice | np.ndarray) -> Transitions:
         arrays = {name: getattr(self, name)[rows] for name in FIELDS}
@@ -291,6 +294,10 @@ class Transitions:
     def with_metadata(self, **changes: Any) -> Transitions:
         """The same rows with some metadata replaced."""
         changed = replace(self, metadata=replace(self.metadata, **changes))
+        if changes.keys() & {"action_low", "action_high", "obs_names", "action_names"}:
+            from mcetm.data.validate import check_columns
+
+            check_columns(changed)
         if "checksum" in vars(self) and changed.metadata.absent == self.metadata.absent:
             vars(changed)["checksum"] = self.checksum  # the same rows; computing it again takes longer
         return changed

@@ -8,6 +8,8 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
+from mcetm.arguments import whole
+from mcetm.console import one_line
 from mcetm.data.columns import Columns, columns_of
 from mcetm.data.faults import DataError, Fault
 from mcetm.data.infer import complete
@@ -65,8 +67,10 @@ def build(
     A task, from the options or the metadata, completes action bounds and time limit.
     """
     faults: list[Fault] = []
-    if (limit := options.get("time_limit")) is not None and limit < 1:
-        raise UserError(f"The time limit must be at least 1 step, not {limit}.")
+    if (limit := options.get("time_limit")) is not None:
+        whole("time_limit", limit, least=1)
+    minimum = options.get("min_transitions")
+    minimum = MIN_TRANSITIONS if minimum is None else whole("min_transitions", minimum)
     metadata = _with_bounds(fields, metadata, options.get("columns"))
     task_name = options.get("task") or metadata.task
     task = None if task_name is None else get_task(task_name)
@@ -84,7 +88,7 @@ def build(
 
     arrays: dict[str, np.ndarray] = {}
     for name, value in present.items():
-        array = _label_array(value) if name == "episode" else _numeric_array(name, value, metadata, faults)
+        array = labels_of(value) if name == "episode" else _numeric_array(name, value, metadata, faults)
         if array is not None:
             arrays[name] = array
 
@@ -115,9 +119,7 @@ def build(
         raise DataError(metadata.source, faults)
 
     transitions = complete(arrays, metadata, infos, time_limit, ends_are_marked=ends_are_marked)
-    minimum = options.get("min_transitions")
-    minimum = max(1, MIN_TRANSITIONS if minimum is None else minimum)
-    if len(transitions) < minimum:
+    if len(transitions) < (minimum := max(1, minimum)):
         raise DataError(
             metadata.source,
             [Fault("obs", f"only {len(transitions)} usable transitions, and at least {minimum} are needed")],
@@ -142,13 +144,23 @@ def _with_bounds(
     return metadata if bounds is None else replace(metadata, action_low=bounds[0], action_high=bounds[1])
 
 
-def _label_array(value: Any) -> np.ndarray:
+def check_columns(log: Transitions) -> None:
+    """Refuse names and bounds that do not fit a log's observations and actions."""
+    faults = _name_faults({"obs": log.obs, "action": log.action}, log.metadata)
+    if None not in (log.metadata.action_low, log.metadata.action_high):  # one may be said after the other
+        faults += _bound_faults(log.action, log.metadata)
+    if faults:
+        raise DataError(log.metadata.source, faults)
+
+
+def labels_of(value: Any) -> np.ndarray:
     """Labels that can be compared, whatever they are."""
     labels = np.asarray(value).reshape(-1)
     if labels.dtype.kind != "O":
         return labels
     # In a column of objects None and NaN both stand for a missing label; NaN alone differs from itself.
-    return np.array([_NO_LABEL if x is None or x != x else str(x) for x in labels], str)
+    # They stay objects: as an array of text, every row would be as long as the longest of them.
+    return np.array([_NO_LABEL if x is None or x != x else str(x) for x in labels], object)
 
 
 def _numeric_array(name: str, value: Any, metadata: Metadata, faults: list[Fault]) -> np.ndarray | None:
@@ -286,7 +298,8 @@ def _label_faults(labels: np.ndarray) -> list[Fault]:
     """Rows without a label, and a label that returns after another one: its episode is scattered."""
     if not len(labels):
         return []
-    missing = np.flatnonzero((labels == _NO_LABEL) if labels.dtype.kind == "U" else labels != labels)
+    texts = labels.dtype.kind in "UO"
+    missing = np.flatnonzero(labels == _NO_LABEL if texts else labels != labels)
     if len(missing):
         return [Fault("episode", f"is empty{_more(len(missing))}", int(missing[0]))]
     firsts = np.concatenate([[0], np.flatnonzero(labels[1:] != labels[:-1]) + 1])
@@ -295,5 +308,5 @@ def _label_faults(labels: np.ndarray) -> list[Fault]:
         return []
     label = seen[counts > 1][0]
     again = int(firsts[np.flatnonzero(labels[firsts] == label)[1]])
-    message = f"episode {label} starts again after another one; sort the rows by episode"
+    message = f"episode {one_line(str(label))} starts again after another one; sort the rows by episode"
     return [Fault("episode", message, again)]

@@ -71,6 +71,11 @@ class DiffusionEnsemble(ModelSettings):
     """Updates of each member."""
 
     @property
+    def num_members(self) -> int:
+        """How many members draw."""
+        return self.members
+
+    @property
     def parts(self) -> tuple[str, ...]:
         """The one stage of its training."""
         return ("diffusion",)

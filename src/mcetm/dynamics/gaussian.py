@@ -85,6 +85,11 @@ class GaussianEnsemble(ModelSettings):
             raise ValueError(f"has {self.elites} elites of {self.members} members")
 
     @property
+    def num_members(self) -> int:
+        """How many members draw."""
+        return self.elites
+
+    @property
     def parts(self) -> tuple[str, ...]:
         """The one stage of its training."""
         return ("regressor",)

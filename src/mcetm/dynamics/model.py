@@ -129,6 +129,11 @@ class ModelSettings:
         """The stages that `train` has, as far as they are known beforehand."""
         return ()
 
+    @property
+    def num_members(self) -> int | None:
+        """How many members will draw; None where that is not known beforehand."""
+        return None
+
     def fit(
         self,
         train: Transitions,

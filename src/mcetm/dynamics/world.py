@@ -132,6 +132,11 @@ class World(eqx.Module):
         whole("seed", seed)
         _check_widths(model, train, holdout)
         config = config or WorldSettings()
+        if config.pairs is None and model.num_members == 1 and not model.has_energy:
+            raise UserError(
+                "A model of one member without energies cannot say where it is to be trusted: leave "
+                "'world.pairs' as it is, or give the model more members."
+            )
         keys = part_keys(seed)
         place = lambda name: None if folder is None else folder / name  # noqa: E731
         with stages("reward"):

@@ -89,7 +89,7 @@ def described_columns(source: str | Path) -> Columns | None:
 
 
 def _path(folder: str | Path | None) -> Path | None:
-    return None if folder is None else Path(folder)
+    return None if folder is None else path_of("folder", folder)
 
 
 def dataset_names() -> list[str]:

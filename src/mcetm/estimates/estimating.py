@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from mcetm.estimates.model_based import roll_out
 from mcetm.estimates.quantity import Quantity
 from mcetm.estimates.verdicts import ReturnScale
 from mcetm.tasks.registry import get_task
+from mcetm.training.sizes import check_sizes
 
 _ROWS = 4096
 """Held-out states at most that a policy's actions are looked at in."""
@@ -50,6 +52,10 @@ def estimate_policies(
     whole("seed", seed)
     config = config or EstimateSettings()
     log.require("reward", "action")
+    needed = _NEED_NEXT_ACTIONS & set(config.estimators)
+    learned: dict[str, Any] = {"fqe": config.fqe} if needed else {}
+    learned |= {} if world is not None else {"model": config.model, "world": config.world}
+    check_sizes(learned, log)
     if len(log) < 2:
         raise UserError(f"{log.metadata.source} has too few rows to estimate anything from.")
     if len({policy.name for policy in asked}) < len(asked):
@@ -74,7 +80,6 @@ def estimate_policies(
         )
         for policy in asked
     )
-    needed = _NEED_NEXT_ACTIONS & set(config.estimators)
     following = next_actions(asked, log, config.fqe.samples, seed=seed) if needed else None
     case = Case(log, held, quantity, scale, config, world, bounds, questions, following, seed)
     found = {name: ESTIMATORS[name](case) for name in config.estimators}

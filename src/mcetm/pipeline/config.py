@@ -145,6 +145,8 @@ def _check_model(config: TrainConfig) -> None:
             f"{algorithm.label} needs a model with energies, such as standard-etm, and "
             f"'{reference_of(model)}' has none."
         )
+    if algorithm.model_based:
+        algorithm.check_members(model)
     if algorithm.needs_density and not model.has_density:
         raise UserError(
             f"{algorithm.label} trains the likelihood of its model, so it needs the Gaussian ensemble, not "

@@ -8,18 +8,21 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, overload
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
 from mcetm.agents import Agent, Algorithm
-from mcetm.arguments import path_of, require, whole
+from mcetm.arguments import MOST_SEED, path_of, require, whole
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics import ModelSettings, TransitionModel, World
 from mcetm.errors import UserError
 from mcetm.nn.mlp import NetworkFactory
 from mcetm.pipeline.lock import locked
-from mcetm.pipeline.sizes import check_sizes
 from mcetm.training import Callback
 from mcetm.training.devices import on_devices
+from mcetm.training.sizes import check_sizes
 
 MOST_SEEDS = 10_000
 """Agents that are trained in one program, at most."""
@@ -104,7 +107,7 @@ def fit(
             )
     whole("seed", seed)
     if seeds is not None:
-        whole("seeds", seeds, least=1, most=MOST_SEEDS)
+        whole("seeds", seeds, least=1, most=min(MOST_SEEDS, MOST_SEED - seed + 1))
     require("callbacks", callbacks, "a list of functions", Sequence)
     if any(not callable(one) for one in (*callbacks, *(() if network is None else (network,)))):
         raise UserError("callbacks= and network= are functions, and something else was given.")
@@ -124,6 +127,14 @@ def _checked(network: NetworkFactory) -> NetworkFactory:
         made = network(inputs, outputs, key=key)
         if not callable(made):
             raise UserError(f"network= should make what can be called; it made {type(made).__name__}.")
+        given = jax.ShapeDtypeStruct((inputs,), jnp.float32)
+        found = getattr(eqx.filter_eval_shape(made, given), "shape", ())
+        if found != (outputs,):
+            gives = "x".join(map(str, found)) or "no vector"
+            raise UserError(
+                f"network= should make networks from {inputs} numbers to {outputs}, and this one gives "
+                f"{gives}."
+            )
         return made
 
     return make

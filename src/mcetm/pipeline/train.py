@@ -32,7 +32,6 @@ from mcetm.pipeline.lock import is_free_for_a_run, locked
 from mcetm.pipeline.models import Models, train_models
 from mcetm.pipeline.page import find_regions, make_page
 from mcetm.pipeline.results import write_card
-from mcetm.pipeline.sizes import check_sizes
 from mcetm.pipeline.source import read_log
 from mcetm.pipeline.stages import Stages
 from mcetm.report.findings import EnergyCounts, Findings
@@ -40,6 +39,7 @@ from mcetm.tasks.environments import check_environment
 from mcetm.tasks.own import module_file
 from mcetm.tasks.registry import Task, get_task
 from mcetm.training.loggers import LoggerName, make_logger, require_logger
+from mcetm.training.sizes import check_sizes
 
 _SCORED = 20_000
 """Held-out rows of which it is asked whether policies are trusted there, at most."""

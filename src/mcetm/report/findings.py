@@ -9,6 +9,7 @@ import numpy as np
 
 from mcetm.agents.inside import Inside
 from mcetm.agents.regions import Regions
+from mcetm.data.histogram import histogram
 from mcetm.documents import read_json
 from mcetm.files import write_json
 
@@ -29,7 +30,7 @@ class EnergyCounts:
         """Of each member."""
         found = []
         for values, threshold in zip(energies, thresholds, strict=True):
-            counts, edges = np.histogram(np.asarray(values, float)[np.isfinite(values)], bins=_BINS)
+            counts, edges = histogram(np.asarray(values, float)[np.isfinite(values)], _BINS)
             found.append(cls(tuple(edges.tolist()), tuple(counts.tolist()), float(threshold)))
         return tuple(found)
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float, Float32
 
+from mcetm.arguments import path_of
 from mcetm.errors import UserError
 from mcetm.formats import hdf5_arrays, kind_of, open_hdf5, read_npz
 
@@ -135,6 +136,11 @@ class TanhGaussianPolicy:
         return len(self.mean[1])
 
     @property
+    def bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """The least and the largest value of each action."""
+        return self.low or (-1.0,) * self.action_dim, self.high or (1.0,) * self.action_dim
+
+    @property
     def plain(self) -> TanhGaussianPolicy:
         """Itself: plain layers, as files hold them."""
         return self
@@ -199,7 +205,7 @@ def _text(value: Any) -> str:
 
 def read_policy(path: str | Path) -> TanhGaussianPolicy:
     """A policy from an `.npz` of arrays or from `metadata/policy` of a D4RL file."""
-    path = Path(path)
+    path = path_of("path", path)
     kind = kind_of(path)
     if kind == "npz":
         return TanhGaussianPolicy.from_arrays(read_npz(path), source=str(path))

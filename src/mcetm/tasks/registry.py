@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -40,8 +41,10 @@ class ReferenceScores:
     origin: str
 
     def __post_init__(self) -> None:
-        if self.random == self.expert:
-            raise UserError("The reference returns of random and expert must differ.")
+        require("random", self.random, "a number", int, float)
+        require("expert", self.expert, "a number", int, float)
+        if not 0.0 < abs(self.expert - self.random) < math.inf:
+            raise UserError("The reference returns of random and expert must be finite, and differ.")
 
     def normalize(self, returns: Any) -> Any:
         """100 · (return − random) / (expert − random); works on numbers and arrays."""
@@ -70,10 +73,13 @@ class Task:
     env_kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
+        numbers = (self.obs_dim, self.time_limit or 1, *self.action_low, *self.action_high)
+        if not all(isinstance(one, int | float) for one in numbers):
+            raise UserError(f"Task '{self.name}' has a width, a bound or a time limit that is no number.")
         if len(self.action_low) != len(self.action_high):
             counts = f"{len(self.action_low)} lower and {len(self.action_high)} upper"
             raise UserError(f"Task '{self.name}' has {counts} action bounds.")
-        if any(low >= high for low, high in zip(self.action_low, self.action_high, strict=True)):
+        if any(not low < high for low, high in zip(self.action_low, self.action_high, strict=True)):
             raise UserError(f"Task '{self.name}' has a lower action bound that is not below its upper one.")
         if self.obs_dim < 1 or (self.time_limit is not None and self.time_limit < 1):
             raise UserError(f"Task '{self.name}' needs at least one observation and a time limit above 0.")

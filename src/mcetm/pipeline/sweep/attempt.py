@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Literal
 
 from mcetm.console import one_line
+from mcetm.documents import read_bytes
 from mcetm.errors import UserError
-from mcetm.files import NO_SPACE, NoRoomError, append_text, make_folder, write_text
+from mcetm.files import NO_SPACE, NoRoomError, append_text, make_folder, path_kind, write_text
 from mcetm.memory import is_shortage
 from mcetm.pipeline.cell import run_cell
 from mcetm.pipeline.lock import BusyError, locked
@@ -22,6 +23,8 @@ from mcetm.pipeline.sweep.jobs import Job, read_jobs
 
 _LONGEST = 1000
 """Characters of what an unexpected error says."""
+_LARGEST = 2**20
+"""Bytes of a file that holds a sentence."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,10 @@ def note_failure(folder: Path, job: Job, words: str) -> None:
 def read_failure(folder: Path, job: Job) -> str | None:
     """Why a cell has no result; None where it has not failed."""
     path = failure_file(folder, job)
-    return path.read_text(encoding="utf-8").strip() if path.exists() else None
+    if path_kind(path) == "nothing":
+        return None
+    words = read_bytes(path, largest=_LARGEST).decode(errors="replace")
+    return one_line(words.strip(), _LONGEST)
 
 
 def failures_in(folder: Path) -> dict[tuple[str, str], str]:

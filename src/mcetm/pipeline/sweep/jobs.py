@@ -13,7 +13,7 @@ import numpy as np
 
 from mcetm.data.columns import Columns
 from mcetm.data.transitions import Transitions
-from mcetm.documents import Checksum, Count, Record, Text, read_json
+from mcetm.documents import Checksum, Count, FileName, Record, Text, read_json
 from mcetm.envs import described_columns, load_dataset
 from mcetm.errors import UserError
 from mcetm.estimates import EstimateSettings
@@ -50,7 +50,7 @@ class Planned:
 class Job(Record):
     """A cell, and what must be known of it before its log is read."""
 
-    name: Text
+    name: FileName
     """Of its file and its run."""
     label: Text
     """What tables call it."""
@@ -68,7 +68,7 @@ class Job(Record):
     estimate: dict[str, Any] | None
     data: Checksum
     """Of the log: a machine that has another one under its name is told so."""
-    world: Text | None
+    world: FileName | None
     """The models that it learns in; others may wait for the same."""
 
     @property

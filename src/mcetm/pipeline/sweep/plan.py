@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +27,11 @@ from mcetm.tasks.own import named_class
 Worlds = Annotated[list[Annotated[list[Count], Field(min_length=1)]], Field(min_length=1)]
 Value = bool | int | Finite | Text
 Steps = Annotated[int, Field(ge=1)]
+Whole = Annotated[int, Field(ge=-(2**53), le=2**53)]
+"""A whole number that is the same as a floating-point one."""
 _LONGEST = 100
+_MOST_SETTINGS = 10_000
+"""Combinations of a grid: each is a training, and has a file of its own."""
 
 
 def check_worlds(worlds: Worlds) -> None:
@@ -42,8 +47,8 @@ def check_worlds(worlds: Worlds) -> None:
 class Range(Record):
     """Values that a search may try for a setting."""
 
-    low: Finite | int | None = None
-    high: Finite | int | None = None
+    low: Whole | Finite | None = None
+    high: Whole | Finite | None = None
     """Both are included. Two whole numbers allow whole numbers only."""
     log: bool = False
     """Draw the logarithm evenly, for what matters by factors."""
@@ -91,6 +96,8 @@ class System(Record):
     def _one_way(self) -> System:
         if self.grid and self.over:
             raise ValueError("has both a grid and settings to search; make two systems of it")
+        if (count := math.prod(map(len, self.grid.values()))) > _MOST_SETTINGS:
+            raise ValueError(f"has a grid of {count:,} settings; at most {_MOST_SETTINGS:,} are tried")
         return self
 
 
@@ -190,7 +197,9 @@ def read_sweep(path: Path, changes: Sequence[str] = ()) -> SweepPlan:
     if not path.exists():
         raise UserError(f"There is no file {path}; a sweep is a TOML file (docs/how-to/sweep.md).")
     content = {"executor": {}, "search": {}, **parse_toml(path, read_bytes(path, largest=2**22))}
-    return checked(path, put_all(content, changes), SweepPlan)
+    plan: SweepPlan = checked(path, put_all(content, changes), SweepPlan)
+    _ = plan.estimation  # refused now, whether it will be needed or not
+    return plan
 
 
 def grid_of(system: System) -> list[Variant]:

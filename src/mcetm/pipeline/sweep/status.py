@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mcetm.documents import require_plain
+from mcetm.errors import UserError
 from mcetm.pipeline.cell_result import CellResult, read_cell
 from mcetm.pipeline.lock import is_locked
 from mcetm.pipeline.sweep.attempt import read_failure
@@ -109,17 +111,18 @@ def _cell(folder: Path, job: Job, done: bool) -> CellStatus:
 
 
 def _updates(path: Path) -> int:
-    """The last step in a file of metrics that may just be written."""
+    """The last step in a file of metrics that may just be written, or be anything."""
     try:
+        require_plain(path)
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - _TAIL))
-            lines = file.read().splitlines()
-    except OSError:
+            lines = file.read(_TAIL).splitlines()
+    except (OSError, UserError):
         return 0
     for line in reversed(lines):
         try:
             return int(json.loads(line)["step"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             continue
     return 0
 

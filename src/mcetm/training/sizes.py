@@ -67,7 +67,7 @@ def _needs(part: Any, place: str, log: Transitions, seeds: int) -> Iterator[Need
     for path, layers in chosen("depth", "trunk").items():
         if layers > _MOST_LAYERS:
             raise UserError(f"The setting '{path}' should be at most {_MOST_LAYERS:,}, not {layers:,}.")
-    copies = {"seeds": seeds, **chosen("members", "critics")}
+    copies = {"seeds": seeds, **chosen("members", "critics", "replicas")}
     many = math.prod(copies.values())
     if width := chosen("width"):
         inputs = max(log.obs_dim, of("latent_dim"))

@@ -9,8 +9,8 @@ import mcetm
 from mcetm import UserError
 from mcetm.cli import main
 from mcetm.memory import is_shortage
-from mcetm.pipeline import sizes
 from mcetm.pipeline.presets import make_config
+from mcetm.training import sizes
 
 PRESETS = ("quick", "fast", "paper")
 
