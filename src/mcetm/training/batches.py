@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from mcetm.data.transitions import Transitions
+
+_NAMES = ("obs", "action", "reward", "next_obs", "terminated")
 
 
 class Batch(eqx.Module):
@@ -22,8 +27,12 @@ class Batch(eqx.Module):
     @classmethod
     def of(cls, transitions: Transitions) -> Batch:
         """The whole log."""
-        names = ("obs", "action", "reward", "next_obs", "terminated")
-        return cls(*(jnp.asarray(getattr(transitions, name)) for name in names))
+        return cls.of_fields({name: getattr(transitions, name) for name in _NAMES})
+
+    @classmethod
+    def of_fields(cls, fields: Mapping[str, np.ndarray]) -> Batch:
+        """Rows by their fields."""
+        return cls(*(jnp.asarray(fields[name]) for name in _NAMES))
 
     def __len__(self) -> int:
         return self.obs.shape[0]
