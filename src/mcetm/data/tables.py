@@ -50,7 +50,7 @@ def from_dataframe(frame: Any, **options: Unpack[ReadOptions]) -> Transitions:
     names = [str(name) for name in frame.columns]
     plan = plan_of(names, columns_of(options.get("columns")), source)
     column = lambda i: np.array(frame[frame.columns[i]].to_numpy())  # a copy: the frame may change  # noqa: E731
-    return _from_columns(names, column, plan, source, **options)
+    return from_columns(names, column, plan, source, **options)
 
 
 def read_parquet(path: str | Path, **options: Unpack[ReadOptions]) -> Transitions:
@@ -58,7 +58,7 @@ def read_parquet(path: str | Path, **options: Unpack[ReadOptions]) -> Transition
     path = Path(path)
     pyarrow = import_pyarrow(path)
     check_input(path)
-    columns, notes = _columns_for(path, options)
+    columns, notes = columns_for(path, options)
     try:
         # A plain file handle: pyarrow would otherwise also take URLs and partitioned folders.
         with path.open("rb") as file, pyarrow.parquet.ParquetFile(file) as table:
@@ -73,14 +73,14 @@ def read_parquet(path: str | Path, **options: Unpack[ReadOptions]) -> Transition
         raise
     except (pyarrow.ArrowException, OSError, ValueError, MemoryError) as error:
         raise unreadable(path, error) from None
-    return _from_columns(names, lambda i: found[names[i]], plan, str(path), notes, **options)
+    return from_columns(names, lambda i: found[names[i]], plan, str(path), notes, **options)
 
 
 def read_csv(path: str | Path, **options: Unpack[ReadOptions]) -> Transitions:
     """Transitions from a text table with a header row; how it is written is recognised."""
     path = Path(path)
     check_input(path)
-    columns, notes = _columns_for(path, options)
+    columns, notes = columns_for(path, options)
     dialect = recognise(path)
     names = list(dialect.header)
     plan = plan_of(names, columns, str(path))
@@ -92,10 +92,10 @@ def read_csv(path: str | Path, **options: Unpack[ReadOptions]) -> Transitions:
     if found is None:
         dialect, found = _converted(path, dialect, plan, chosen=chosen is not None)
     said = (*notes, dialect.said) if dialect.said else notes
-    return _from_columns(names, lambda i: found[i], plan, str(path), said, **options)
+    return from_columns(names, lambda i: found[i], plan, str(path), said, **options)
 
 
-def _columns_for(path: Path, options: ReadOptions) -> tuple[Columns | None, tuple[str, ...]]:
+def columns_for(path: Path, options: ReadOptions) -> tuple[Columns | None, tuple[str, ...]]:
     """What was given, else what a file beside the table says."""
     given = columns_of(options.get("columns"))
     if given is not None:
@@ -230,7 +230,7 @@ def _chunks(path: Path, dialect: Dialect, rows: int = _CHUNK) -> Iterator[list[l
         raise UserError(f"{path} is not a table of text in UTF-8: {error}.") from None
 
 
-def _from_columns(
+def from_columns(
     names: Sequence[str],
     column: Callable[[int], np.ndarray],
     plan: ColumnPlan,
