@@ -41,6 +41,7 @@ def off(one, other):
 
 gauss = mcetm.GaussianEnsemble(members=4, elites=4, width=8, depth=1, steps=20, batch_size=16)
 models = [mcetm.fit(gauss, train, holdout=holdout, devices=n) for n in (None, 8)]
+models += [mcetm.fit(gauss, train, holdout=holdout, devices=8, share_rows=True)]
 world = mcetm.World.of(
     models[0], train, holdout=holdout, task=mcetm.get_task("pendulum"),
     config=mcetm.WorldSettings(reward={"width": 8, "steps": 20}, pairs=None),
@@ -57,6 +58,7 @@ with tempfile.TemporaryDirectory() as folder:
 print(json.dumps({
     "used": used,
     "models": off(models[0], models[1]),
+    "shared": off(models[1], models[2]),
     "agents": off(alone.learner, resumed.learner),
     "free": not jax.tree_util.tree_leaves(resumed.learner)[0].committed,
 }))

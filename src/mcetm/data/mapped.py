@@ -23,7 +23,7 @@ from mcetm.data.faults import DataError, Fault
 from mcetm.data.parts import parts_of
 from mcetm.data.streamed import WINDOW, StreamedTransitions
 from mcetm.data.transitions import FIELDS, Metadata, Transitions
-from mcetm.data.validate import MIN_TRANSITIONS, ReadOptions, build
+from mcetm.data.validate import MIN_TRANSITIONS, ReadOptions
 from mcetm.errors import UserError
 from mcetm.files import atomic_write, cache_folder
 from mcetm.formats import hdf5_datasets, kind_of, open_hdf5
@@ -47,15 +47,15 @@ class _Mapped(NamedTuple):
 def map_log(path: Path, *, window: int = WINDOW, **options: Unpack[ReadOptions]) -> StreamedTransitions:
     """A log whose rows stay in its file, or in a copy in the cache where the file cannot be mapped.
 
-    Every row is read once: a file of ours must have its checksum, and others are checked as all logs are.
+    Every row is read once: a file of ours must have its checksum, others are checked as all logs are.
     """
     mapped = _mapped(path) if kind_of(path) == "hdf5" else None
     if mapped is not None and mapped.stored.checksum is not None:
         log = _view(mapped, _metadata(mapped, options), window)
         if log.checksum != mapped.stored.checksum:
             raise UserError(
-                f"{path} was changed or damaged after it was written: its data differ from the checksum stored "
-                "with them."
+                f"{path} was changed or damaged after it was written: its data differ from the checksum "
+                "stored with them."
             )
         return log
     copy = cache_folder() / "mapped" / f"{path.stem}-{_fingerprint(path, options)}.hdf5"
@@ -135,7 +135,10 @@ def _write(parts: Iterable[Transitions], path: Path, metadata: Metadata, rows: i
     import h5py
 
     with atomic_write(path) as temporary:
-        with h5py.File(temporary, "x") as file, progress(f"writing {path.name}", rows, unit="rows") as advance:
+        with (
+            h5py.File(temporary, "x") as file,
+            progress(f"writing {path.name}", rows, unit="rows") as advance,
+        ):
             first = 0
             for part in parts:
                 for field, name in NAMES.items():
@@ -156,5 +159,6 @@ def _write(parts: Iterable[Transitions], path: Path, metadata: Metadata, rows: i
 def _fingerprint(path: Path, options: ReadOptions) -> str:
     """Changes with the file and with how it is read."""
     about = path.stat()
-    said = f"{path.resolve()} {about.st_size} {about.st_mtime_ns} {sorted(options.items())} {columns_beside(path)}"
+    file = f"{path.resolve()} {about.st_size} {about.st_mtime_ns}"
+    said = f"{file} {sorted(options.items())} {columns_beside(path)}"
     return hashlib.sha256(said.encode()).hexdigest()[:16]

@@ -76,14 +76,16 @@ def _hdf5_parts(path: Path, **options: Unpack[ReadOptions]) -> Parts:
         stored = header_of(file, path)
         items = hdf5_datasets(file, NAMES.values())
         fields = {field: name for field, name in NAMES.items() if items[name] is not None}
-        if faults := [Fault(NAMES[field], "is missing") for field in ("obs", "action") if field not in fields]:
+        if faults := [
+            Fault(NAMES[field], "is missing") for field in ("obs", "action") if field not in fields
+        ]:
             raise DataError(str(path), faults)
         rows = {field: items[name].shape[:1] for field, name in fields.items()}
         if len(set(rows.values())) > 1:
             raise DataError(str(path), [Fault("obs", f"fields differ in their rows: {rows}")])
         count = rows["obs"][0]
     if "truncated" not in fields:
-        raise _unmarked(path, f"a field '{NAMES['truncated']}'")
+        raise _unmarked(path, f"no field '{NAMES['truncated']}'")
 
     def raw() -> Iterator[Raw]:
         with open_hdf5(path) as file:
@@ -114,10 +116,15 @@ def _parquet_parts(path: Path, **options: Unpack[ReadOptions]) -> Parts:
     names: list[str] = next(opened(lambda table: iter([list(table.schema_arrow.names)])))
     plan = plan_of(names, columns, str(path))
     if "time" in plan.texts:
-        raise UserError(f"{path} is put in the order of time, for which it must be read whole (in_memory=True).")
-    episode, flags = plan.texts.get("episode"), [plan.fields.get(name) for name in ("terminated", "truncated")]
+        raise UserError(
+            f"{path} is put in the order of time, for which it must be read whole (in_memory=True)."
+        )
+    episode, flags = (
+        plan.texts.get("episode"),
+        [plan.fields.get(name) for name in ("terminated", "truncated")],
+    )
     if episode is None and not flags[1]:
-        raise _unmarked(path, "a column 'truncated' or 'episode'")
+        raise _unmarked(path, "no column 'truncated' or 'episode'")
     used = list(dict.fromkeys([*plan.numbers, *plan.texts.values()]))
 
     def raw() -> Iterator[Raw]:
@@ -131,7 +138,9 @@ def _parquet_parts(path: Path, **options: Unpack[ReadOptions]) -> Parts:
         return _flagged(*(rows[places[0]] for places in flags if places))
 
     def made(rows: Raw) -> Transitions:
-        return from_columns(names, lambda i: rows[i], plan, str(path), notes, ends_are_marked=episode is None, **options)
+        return from_columns(
+            names, lambda i: rows[i], plan, str(path), notes, ends_are_marked=episode is None, **options
+        )
 
     return Parts(raw, ends, made)
 
@@ -141,4 +150,6 @@ def _flagged(*flags: np.ndarray | None) -> np.ndarray:
 
 
 def _unmarked(path: Path, what: str) -> UserError:
-    return UserError(f"{path} has no {what} to say where episodes end, so it must be read whole (in_memory=True).")
+    return UserError(
+        f"{path} has {what} to say where episodes end, so it must be read whole (in_memory=True)."
+    )

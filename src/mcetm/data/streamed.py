@@ -1,7 +1,7 @@
-"""A log that is too large to be held whole: its rows stay in a file, or in memory, and are read when asked for.
+"""A log that is too large to be held whole: its rows stay where they are, read when asked for.
 
-It is a view: which rows of the file, as stretches of them, one for each episode. So a hold-out copies nothing.
-What learns from it gets windows of rows (`training/windows.py`); statistics and sums are taken block by block.
+It is a view: which rows, as stretches of them, one for each episode. So a hold-out copies nothing. What
+learns from it gets windows of rows (`training/windows.py`); statistics and sums are taken block by block.
 """
 
 from __future__ import annotations
@@ -181,15 +181,17 @@ class StreamedTransitions(Transitions):
     def draw_window(self, number: int) -> dict[str, np.ndarray]:
         """The rows of a window by their fields.
 
-        The log is cut into pieces of neighbouring rows, and each pass deals all of them out in an order of its
-        own. So every row is in one window of each pass; only a few at the log's end are in two.
+        The log is cut into pieces of neighbouring rows, and each pass deals all of them out in an order of
+        its own. So every row is in one window of each pass; only a few at the log's end are in two.
         """
         rows = self.rows_at_once
         if rows == len(self):
             return self._read(np.arange(rows), FIELDS)
         each, pieces = rows // _PIECE, -(-len(self) // _PIECE)
         places = np.arange(number * each, (number + 1) * each)
-        turns = {turn: np.random.default_rng((turn, pieces)).permutation(pieces) for turn in set(places // pieces)}
+        turns = {
+            turn: np.random.default_rng((turn, pieces)).permutation(pieces) for turn in set(places // pieces)
+        }
         chosen = np.array([turns[turn][place] for turn, place in zip(*divmod(places, pieces), strict=True)])
         firsts = np.minimum(np.sort(chosen) * _PIECE, len(self) - _PIECE)
         return self._read((firsts[:, None] + np.arange(_PIECE)).ravel(), FIELDS)
@@ -213,7 +215,9 @@ class StreamedTransitions(Transitions):
         episode = np.searchsorted(ends, rows, side="right")
         places = self._stops[episode] - (ends[episode] - rows)
         found = {
-            name: np.take(self._columns[name], places, axis=0).astype(bool if name in _FLAGS else np.float32, copy=False)
+            name: np.take(self._columns[name], places, axis=0).astype(
+                bool if name in _FLAGS else np.float32, copy=False
+            )
             for name in fields
         }
         if "truncated" in found:

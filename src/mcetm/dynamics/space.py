@@ -44,9 +44,14 @@ class Space(eqx.Module):
             normalizer = statistics.obs if variable == "next_obs" else statistics.change
             ranges = []
             for log in train.blocks():
-                scaled = normalizer.normalize(log.next_obs if variable == "next_obs" else log.next_obs - log.obs)
+                scaled = normalizer.normalize(
+                    log.next_obs if variable == "next_obs" else log.next_obs - log.obs
+                )
                 ranges.append((scaled.min(axis=0), scaled.max(axis=0)))
-            low, high = np.min([low for low, _ in ranges], axis=0), np.max([high for _, high in ranges], axis=0)
+            low, high = (
+                np.min([low for low, _ in ranges], axis=0),
+                np.max([high for _, high in ranges], axis=0),
+            )
             room = margin * np.maximum(high - low, 1e-3)
             low, high = low - room, high + room
         return cls(Scaling.of(normalizer), Box(jnp.asarray(low), jnp.asarray(high)), variable)

@@ -152,7 +152,9 @@ class World(eqx.Module):
         pairs = None
         if config.pairs is not None:
             with stages("pairs"):
-                pairs = fit_pairs(train.excerpt(), holdout, config.pairs, key=keys.pairs, folder=place("pairs"))
+                pairs = fit_pairs(
+                    train.excerpt(), holdout, config.pairs, key=keys.pairs, folder=place("pairs")
+                )
         with stages("calibration"):
             trust = TrustRegion.of(model, holdout, config.calibration, pairs=pairs, key=keys.calibration)
         return cls(model, reward, termination, trust, Scaling.of(Statistics.of(train).change))

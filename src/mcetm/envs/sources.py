@@ -92,7 +92,9 @@ def _mapped(
         return map_log(cached_dataset(RECIPES[name]), window=window, **options).with_metadata(source=name)
     if name in D4RL_DATASETS:
         return map_log(d4rl_file(name, folder=_path(folder)), window=window, **options)
-    raise UserError(f"Only a file, one of our datasets or one of D4RL's can stay on disk, and '{name}' is none.")
+    raise UserError(
+        f"Only a file, one of our datasets or one of D4RL's can stay on disk, and '{name}' is none."
+    )
 
 
 def _collected(name: str, *, infos: bool, **options: Unpack[ReadOptions]) -> Transitions:
