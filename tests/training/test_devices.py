@@ -78,14 +78,18 @@ def found() -> dict[str, Any]:
 
 def test_what_learns_on_its_own_is_shared_out_equally(found: dict[str, Any]) -> None:
     shared = [count for count in found["used"] if count > 1]
-    # Four members on eight, six seeds on four, and eight seeds on eight and then on two.
-    assert shared == [4, 3, 8, 2]
+    # Four members on eight, twice, six seeds on four, and eight seeds on eight and then on two.
+    assert shared == [4, 4, 3, 8, 2]
 
 
 def test_the_numbers_are_those_of_one_device_but_for_their_last_digits(found: dict[str, Any]) -> None:
-    # A product of matrices is summed in another order where a device has fewer of them.
+    # Quotients of many numbers by one become products on one device, and stay what they are on several.
     assert found["models"] < 1e-6
     assert found["agents"] < 1e-5, "begun on eight, gone on with on two"
+
+
+def test_rows_that_are_shared_out_are_drawn_as_from_one_device(found: dict[str, Any]) -> None:
+    assert found["shared"] < 1e-6
 
 
 def test_what_was_learned_may_go_anywhere_afterwards(found: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ them has a part of its rows, and minibatches are put together from all.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -80,16 +80,21 @@ def spread(tree: Any, mesh: Mesh | None, lanes: int | None) -> Any:
     return _placed(tree, NamedSharding(mesh, PartitionSpec() if lanes is None else PartitionSpec(_AXIS)))
 
 
-def supplied(data: Any, mesh: Mesh | None) -> Any:
-    """The data of steps: whole on every device, or the rows of the log shared out among them."""
+def supplier(mesh: Mesh | None) -> Callable[[Any], Any]:
+    """Puts the data of steps on the devices: whole on each, or the rows of the log shared out among them."""
     if mesh is None:
-        return data
+        return lambda data: data
     whole, shares = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec(_AXIS))
     if not _chosen.get().share_rows:
-        return _placed(data, whole)
-    is_log = lambda part: isinstance(part, Batch)  # noqa: E731
-    place = lambda part: _placed(part.filled_up(mesh.size), shares) if is_log(part) else _placed(part, whole)  # noqa: E731
-    return jax.tree_util.tree_map(place, data, is_leaf=is_log)
+        return lambda data: _placed(data, whole)
+
+    def is_log(part: Any) -> bool:
+        return isinstance(part, Batch)
+
+    def place(part: Any) -> Any:
+        return _placed(part.filled_up(mesh.size), shares) if is_log(part) else _placed(part, whole)
+
+    return lambda data: jax.tree_util.tree_map(place, data, is_leaf=is_log)
 
 
 def gathered(tree: Any, mesh: Mesh | None) -> Any:

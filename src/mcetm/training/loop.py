@@ -24,7 +24,7 @@ from mcetm.console import progress
 from mcetm.nn.members import member_count, member_keys
 from mcetm.numbers import number
 from mcetm.training.chunk import firm_state, guard, parted, run_chunk
-from mcetm.training.devices import gathered, mesh_for, spread, supplied
+from mcetm.training.devices import gathered, mesh_for, spread, supplier
 from mcetm.training.interrupts import interrupted_later
 from mcetm.training.keeping import Job, Keeper, Saving
 from mcetm.training.metrics import Metrics, plain
@@ -101,7 +101,7 @@ def train_loop(
     mesh = mesh_for(lanes)
     job, enough = replace(job, state=spread(job.state, mesh, lanes)), False
     with (
-        feed(data, lambda seen: supplied(seen, mesh), chunk) as data_at,
+        feed(data, supplier(mesh), chunk) as data_at,
         progress(label, steps, unit="steps", done=done) as advance,
     ):
         advance(0, note="compiling…")
