@@ -37,6 +37,13 @@ class StreamedTransitions(Transitions):
     `obs`, `action` and the other fields can still be asked for: each is then read whole, if memory allows.
     """
 
+    window: int
+    """Rows that are on the device at a time."""
+    _columns: Mapping[str, Any]
+    _starts: Int[np.ndarray, " episodes"]
+    _stops: Int[np.ndarray, " episodes"]
+    _release: Callable[[], None]
+
     def __init__(
         self,
         columns: Mapping[str, Any],
@@ -59,8 +66,6 @@ class StreamedTransitions(Transitions):
         """
         vars(self).update(infos={}, metadata=metadata, window=window)
         vars(self).update(_columns=columns, _starts=starts, _stops=stops, _release=release)
-
-    window: int
 
     def __getattr__(self, name: str) -> np.ndarray:
         if name not in FIELDS:
@@ -167,7 +172,7 @@ class StreamedTransitions(Transitions):
         """Logs of this size are not joined."""
         raise UserError(f"{self.metadata.source} is streamed, and such logs cannot be joined; join excerpts.")
 
-    def with_metadata(self, **changes: Any) -> Transitions:
+    def with_metadata(self, **changes: Any) -> StreamedTransitions:
         """The same rows with some metadata replaced."""
         changed = self._view(self._starts, self._stops, replace(self.metadata, **changes))
         if "checksum" in vars(self) and changed.metadata.absent == self.metadata.absent:
@@ -190,7 +195,8 @@ class StreamedTransitions(Transitions):
         each, pieces = rows // _PIECE, -(-len(self) // _PIECE)
         places = np.arange(number * each, (number + 1) * each)
         turns = {
-            turn: np.random.default_rng((turn, pieces)).permutation(pieces) for turn in set(places // pieces)
+            turn: np.random.default_rng((turn, pieces)).permutation(pieces)
+            for turn in set((places // pieces).tolist())
         }
         chosen = np.array([turns[turn][place] for turn, place in zip(*divmod(places, pieces), strict=True)])
         firsts = np.minimum(np.sort(chosen) * _PIECE, len(self) - _PIECE)
@@ -237,7 +243,7 @@ class StreamedTransitions(Transitions):
         arrays = self._read(rows, FIELDS)
         if len(rows) and not arrays["terminated"][-1]:
             arrays["truncated"][-1] = True
-        return Transitions(**arrays, metadata=self.metadata)
+        return Transitions(**arrays, infos={}, metadata=self.metadata)
 
     def _view(
         self,

@@ -236,6 +236,8 @@ def from_columns(
     plan: ColumnPlan,
     source: str,
     notes: Sequence[str] = (),
+    *,
+    ends_are_marked: bool = False,
     **options: Unpack[ReadOptions],
 ) -> Transitions:
     """Gather columns into fields as planned, in the order of time."""
@@ -261,7 +263,8 @@ def from_columns(
         notes = (*notes, *said)
     if labels is not None:
         fields["episode"] = labels
-    return build(fields, Metadata(source=source, notes=tuple(notes), **plan.about), **options)
+    metadata = Metadata(source=source, notes=tuple(notes), **plan.about)
+    return build(fields, metadata, ends_are_marked=ends_are_marked, **options)
 
 
 def _in_time(
