@@ -10,7 +10,7 @@ import pytest
 
 import mcetm
 from mcetm import Transitions, UserError
-from mcetm.data import parts
+from mcetm.data import parts, streamed
 from mcetm.data.d4rl import NAMES, write_d4rl
 from mcetm.data.streamed import StreamedTransitions
 from mcetm.data.transitions import FIELDS
@@ -21,6 +21,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MCETM_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(parts, "_ROWS", 70)
     monkeypatch.setattr(parts, "_LEFT", 5)
+    monkeypatch.setattr(streamed, "_PIECE", 16)
     return tmp_path / "cache" / "mapped"
 
 

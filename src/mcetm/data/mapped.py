@@ -100,6 +100,7 @@ def _view(mapped: _Mapped, metadata: Metadata, window: int) -> StreamedTransitio
         part = slice(first, first + _BLOCK)
         ended = (mapped.columns["terminated"][part] != 0) | (mapped.columns["truncated"][part] != 0)
         found.append(np.flatnonzero(ended) + first + 1)
+    mapped.release()
     ends = np.concatenate(found)
     if not ends.size or ends[-1] != rows:
         ends = np.append(ends, rows)
