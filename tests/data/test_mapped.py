@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -96,12 +97,14 @@ def test_parquet_is_copied_by_whole_episodes(log: Transitions, tmp_path: Path) -
 def test_damage_is_found_and_named(log: Transitions, tmp_path: Path, own_cache: Path) -> None:
     path = write(tmp_path / "bad.hdf5", log)
     with h5py.File(path, "r+") as file:
-        file["observations"][321, 1] = np.inf
+        observations: Any = file["observations"]
+        observations[321, 1] = np.inf
     with pytest.raises(UserError, match=r"obs, row 321: component 1 is infinite"):
         mcetm.load_dataset(path, in_memory=False)
     log.save(tmp_path / "ours.hdf5")
     with h5py.File(tmp_path / "ours.hdf5", "r+") as file:
-        file["rewards"][17] = 1000.0
+        rewards: Any = file["rewards"]
+        rewards[17] = 1000.0
     with pytest.raises(UserError, match="changed or damaged after it was written"):
         mcetm.load_dataset(tmp_path / "ours.hdf5", in_memory=False)
     assert not own_cache.exists()

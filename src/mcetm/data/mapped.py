@@ -146,7 +146,8 @@ def _write(parts: Iterable[Transitions], path: Path, metadata: Metadata, rows: i
                     array = getattr(part, field)
                     if name not in file:
                         file.create_dataset(name, (rows, *array.shape[1:]), array.dtype)
-                    file[name][first : first + len(part)] = array
+                    rows_of: Any = file[name]
+                    rows_of[first : first + len(part)] = array
                 first += len(part)
                 advance(len(part))
         written = _mapped(temporary)

@@ -109,7 +109,8 @@ class StreamedTransitions(Transitions):
     @functools.cached_property
     def _last_unknown(self) -> Bool[np.ndarray, " episodes"]:
         """Which episodes end with a row whose next observation is unknown; no other row's may be."""
-        return ~np.isfinite(np.take(self._columns["next_obs"], self._stops - 1, axis=0)).all(axis=1)
+        last = np.take(self._columns["next_obs"], self._stops - 1, axis=0)
+        return np.asarray(~np.isfinite(last).all(axis=1))
 
     @functools.cached_property
     def next_known(self) -> Bool[np.ndarray, " rows"]:
@@ -198,7 +199,7 @@ class StreamedTransitions(Transitions):
             turn: np.random.default_rng((turn, pieces)).permutation(pieces)
             for turn in set((places // pieces).tolist())
         }
-        chosen = np.array([turns[turn][place] for turn, place in zip(*divmod(places, pieces), strict=True)])
+        chosen = np.array([turns[place // pieces][place % pieces] for place in places.tolist()])
         firsts = np.minimum(np.sort(chosen) * _PIECE, len(self) - _PIECE)
         return self._read((firsts[:, None] + np.arange(_PIECE)).ravel(), FIELDS)
 

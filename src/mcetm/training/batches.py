@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -35,7 +36,8 @@ class Batch(eqx.Module):
     @classmethod
     def of_fields(cls, fields: Mapping[str, np.ndarray]) -> Batch:
         """Rows by their fields."""
-        return cls(*(jnp.asarray(fields[name]) for name in _NAMES))
+        columns: dict[str, Any] = {name: jnp.asarray(fields[name]) for name in _NAMES}
+        return cls(**columns)
 
     def __len__(self) -> int:
         return self.obs.shape[0] if self.count is None else self.count

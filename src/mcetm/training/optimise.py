@@ -36,11 +36,11 @@ def adam_at(learning_rate: optax.ScalarOrSchedule) -> optax.GradientTransformati
         return optax.adam(learning_rate)
     begin = optax.scale_by_adam().init
 
-    def update(gradients: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         del params
-        mu = optax.tree.update_moment(gradients, state.mu, _FIRST, 1)
-        nu = optax.tree.update_moment_per_elem_norm(gradients, state.nu, _SECOND, 2)
-        count = optax.safe_increment(state.count)
+        mu = optax.tree.update_moment(updates, state.mu, _FIRST, 1)
+        nu = optax.tree.update_moment_per_elem_norm(updates, state.nu, _SECOND, 2)
+        count: Any = optax.safe_increment(state.count)
         first, second = 1.0 - _FIRST**count, 1.0 - _SECOND**count
 
         def step(m: Any, v: Any) -> Any:
