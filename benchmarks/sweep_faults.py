@@ -1,9 +1,11 @@
 """A sweep on a real Ray cluster that loses a node, its head and a disk: is anything lost, or done twice?
 
-    python benchmarks/sweep_faults.py [--seconds 20] [--executor ray|slurm]
+    python benchmarks/sweep_faults.py [--seconds 20] [--executor ray|slurm|real-slurm]
 
 With `slurm`, cells are jobs of submitit's local stand-in whose time limit is too short for them: they save,
-requeue and go on. With `ray`, every node is processes of its own on this machine: a head without cores, and
+requeue and go on. With `real-slurm` they are jobs of the cluster of this machine, two minutes each, of which
+it takes 40 s or more to save and go; the cluster waits two minutes before it begins a requeued job again.
+With `ray`, every node is processes of its own on this machine: a head without cores, and
 workers that train one cell at a time. One sweep is undisturbed. In the other
 
 - one worker sees a disk of its own that is full (as root: a small tmpfs in its own mount namespace),
@@ -30,7 +32,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -149,12 +151,20 @@ def main() -> None:
     """Sweep undisturbed, sweep with faults, compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--seconds", type=float, default=20.0, help="how long each cell takes at least")
-    parser.add_argument("--executor", choices=("ray", "slurm"), default="ray")
+    parser.add_argument("--executor", choices=("ray", "slurm", "real-slurm"), default="ray")
     options, _ = parser.parse_known_args()  # `record` knows one more
     with a_place() as place:
         prepare(place, options.seconds)
-        result = on_slurm(place) if options.executor == "slurm" else on_ray(place)
+        limits = _LIMITS.get(options.executor)
+        result = on_ray(place) if limits is None else on_slurm(place, limits)
         record("sweep_faults", result, case=options.executor)
+
+
+_LIMITS = {
+    "slurm": ("executor.cluster=local", "executor.minutes=0.75", "executor.notice=20"),
+    "real-slurm": ("executor.minutes=2", "executor.notice=40", "executor.cpus=1", "executor.memory_gb=2"),
+}
+"""Too little time for a cell."""
 
 
 def prepare(place: Path, seconds: float) -> None:
@@ -184,16 +194,16 @@ def undisturbed(plan: Path, out: Path, *options: str) -> Sweep:
     return whole
 
 
-def on_slurm(place: Path) -> dict[str, Any]:
+def on_slurm(place: Path, limits: Sequence[str]) -> dict[str, Any]:
     """Two cells whose jobs are told to go, again and again."""
     plan = place / "plan.toml"
     text = PLAN.format(log=place / "log.npz", steps=_CHUNKS * 1000, port=0)
     plan.write_text(text.replace(", 0.003, 0.004, 0.005, 0.006", "").replace('address = "127.0.0.1:0"', ""))
     expected = found_in(undisturbed(plan, place / "whole", "--executor", "local").out)
     print("jobs with too little time", flush=True)
-    limits = ["executor.cluster=local", "executor.gpus=0", "executor.minutes=0.75", "executor.notice=20"]
-    with Sweep(plan, place / "limited", "--executor", "slurm", "--set", *limits) as sweep:
-        sweep.wait_for(lambda: (sweep.out / "table.md").exists(), "its table is there", 1200)
+    always = ("executor.gpus=0", "executor.timeouts=20")
+    with Sweep(plan, place / "limited", "--executor", "slurm", "--set", *always, *limits) as sweep:
+        sweep.wait_for(lambda: (sweep.out / "table.md").exists(), "its table is there", 3600)
         sweep.process.wait()
         found = found_in(sweep.out)
         return {

@@ -145,10 +145,15 @@ def hdf5_array(file: h5py.File, name: str) -> Any:
 
 def hdf5_arrays(file: h5py.File, names: Iterable[str]) -> dict[str, Any]:
     """The arrays of these names, None for those that are not there; all are looked at before one is read."""
-    items = {name: _hdf5_dataset(file, name) for name in names}
+    items = hdf5_datasets(file, names)
     found = {name: item for name, item in items.items() if item is not None}
     check_size(Path(file.filename), {n: _in_memory(item.shape, item.dtype) for n, item in found.items()})
     return {name: None if item is None else item[()] for name, item in items.items()}
+
+
+def hdf5_datasets(file: h5py.File, names: Iterable[str]) -> dict[str, Any]:
+    """The datasets of these names, none of which is read yet; None for those that are not there."""
+    return {name: _hdf5_dataset(file, name) for name in names}
 
 
 def _hdf5_dataset(file: h5py.File, name: str) -> Any:

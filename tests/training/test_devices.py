@@ -41,6 +41,7 @@ def off(one, other):
 
 gauss = mcetm.GaussianEnsemble(members=4, elites=4, width=8, depth=1, steps=20, batch_size=16)
 models = [mcetm.fit(gauss, train, holdout=holdout, devices=n) for n in (None, 8)]
+models += [mcetm.fit(gauss, train, holdout=holdout, devices=8, share_rows=True)]
 world = mcetm.World.of(
     models[0], train, holdout=holdout, task=mcetm.get_task("pendulum"),
     config=mcetm.WorldSettings(reward={"width": 8, "steps": 20}, pairs=None),
@@ -57,6 +58,7 @@ with tempfile.TemporaryDirectory() as folder:
 print(json.dumps({
     "used": used,
     "models": off(models[0], models[1]),
+    "shared": off(models[1], models[2]),
     "agents": off(alone.learner, resumed.learner),
     "free": not jax.tree_util.tree_leaves(resumed.learner)[0].committed,
 }))
@@ -76,14 +78,18 @@ def found() -> dict[str, Any]:
 
 def test_what_learns_on_its_own_is_shared_out_equally(found: dict[str, Any]) -> None:
     shared = [count for count in found["used"] if count > 1]
-    # Four members on eight, six seeds on four, and eight seeds on eight and then on two.
-    assert shared == [4, 3, 8, 2]
+    # Four members on eight, twice, six seeds on four, and eight seeds on eight and then on two.
+    assert shared == [4, 4, 3, 8, 2]
 
 
 def test_the_numbers_are_those_of_one_device_but_for_their_last_digits(found: dict[str, Any]) -> None:
-    # A product of matrices is summed in another order where a device has fewer of them.
+    # Quotients of many numbers by one become products on one device, and stay what they are on several.
     assert found["models"] < 1e-6
     assert found["agents"] < 1e-5, "begun on eight, gone on with on two"
+
+
+def test_rows_that_are_shared_out_are_drawn_as_from_one_device(found: dict[str, Any]) -> None:
+    assert found["shared"] < 1e-6
 
 
 def test_what_was_learned_may_go_anywhere_afterwards(found: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from mcetm.nn.members import take_members
 from mcetm.nn.mlp import MLP, Initialisation, LayerNormMLP, NetworkFactory, as_mlp
 from mcetm.nn.scaling import InputScaling
 from mcetm.training.metrics import Metrics, Rows
-from mcetm.training.optimise import apply_gradient, trained
+from mcetm.training.optimise import adam_at, apply_gradient, trained
 
 _T = TypeVar("_T")
 
@@ -122,7 +122,7 @@ def update_critics(
         return errors.mean() + more, {**metrics, "regulariser": more}
 
     (_, metrics), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(critics)
-    critics, opt_state = apply_gradient(optax.adam(rate), critics, gradient, opt_state)
+    critics, opt_state = apply_gradient(adam_at(rate), critics, gradient, opt_state)
     return critics, opt_state, metrics
 
 

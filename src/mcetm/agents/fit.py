@@ -43,6 +43,7 @@ from mcetm.tasks.registry import Task
 from mcetm.training import Callback, LoopResult, PartialState, Saving, train_loop
 from mcetm.training.batches import Batch
 from mcetm.training.loop import Between, Step
+from mcetm.training.windows import data_of, identity_of
 from mcetm.versions import version_of
 
 # Networks, optimisers and random streams, without the imagined experience: a new generation refills that.
@@ -112,7 +113,8 @@ class Stage:
     steps: int
     agents: Callable[[Array], AgentState]
     """Fresh agents of these seeds, on a leading axis."""
-    data: tuple[Batch, World | None]
+    data: Any
+    """The log, whole or in windows, and the world."""
     step: Step
     period: int
     """How many kinds of update take turns."""
@@ -152,9 +154,9 @@ def make_stage(
     """Put an algorithm together; `cloned` holds the actors that its seeds begin with, if any."""
     _check(algorithm, world)
     algorithm = algorithm.on(train)
-    data, spaces = Batch.of(train), Spaces(Statistics.of(train), *bounds)
-    scale = algorithm.reward_scale(train)
-    data = eqx.tree_at(lambda batch: batch.reward, data, data.reward * scale)
+    spaces, scale = Spaces(Statistics.of(train), *bounds), algorithm.reward_scale(train)
+    seen = lambda rows: (eqx.tree_at(lambda batch: batch.reward, rows, rows.reward * scale), world)  # noqa: E731
+    example, _ = seen(Batch.of(train.head(1)))
     imagining = cast(ModelBased, algorithm)
     adversary = None if world is None else imagining.adversary
     learner = eqx.filter_eval_shape(
@@ -166,7 +168,7 @@ def make_stage(
         learner: Any = algorithm.make_learner(spaces, network=network, key=learner_key)
         if actor is not None:
             learner = eqx.tree_at(lambda x: x.actor, learner, actor)
-        agent = make_agent(learner, world, data, algorithm, key=agent_key)
+        agent = make_agent(learner, world, example, algorithm, key=agent_key)
         if adversary is None or world is None:
             return agent
         return replace(agent, model=adversary.begin(world.model))
@@ -183,7 +185,7 @@ def make_stage(
         algorithm,
         algorithm.updates,
         lambda numbers: eqx.filter_vmap(make)(numbers, cloned),
-        (data, world),
+        data_of(train, seen),
         step,
         learner.period,
         None if world is None else between,
@@ -230,7 +232,7 @@ def fit_agent(
         cloned, _ = fit_bc(train, *bounds, stochastic, seeds=numbers, folder=place, network=network)
     world = world if algorithm.model_based else None
     stage = make_stage(algorithm, train, world, bounds, cloned, network)
-    setting = {"algorithm": asdict(stage.algorithm), "seeds": list(seeds), "data": train.checksum}
+    setting = {"algorithm": asdict(stage.algorithm), "seeds": list(seeds), **identity_of(train)}
     if world is not None:
         shapes = eqx.filter_eval_shape(stage.agents, numbers)
         _check_memory(buffer_gigabytes(shapes), cast(ModelBased, algorithm), label)
@@ -319,7 +321,8 @@ def mean_returns(
 
 def action_bounds(log: Transitions) -> tuple[Any, Any]:
     """Action bounds of the log, or of its actions where it does not say."""
-    seen_low, seen_high = log.action.min(axis=0), log.action.max(axis=0)
+    seen = [(block.action.min(axis=0), block.action.max(axis=0)) for block in log.blocks()]
+    seen_low, seen_high = np.min([low for low, _ in seen], axis=0), np.max([high for _, high in seen], axis=0)
     low = seen_low if log.metadata.action_low is None else np.asarray(log.metadata.action_low)
     high = seen_high if log.metadata.action_high is None else np.asarray(log.metadata.action_high)
     low, high = np.where(np.isfinite(low), low, seen_low), np.where(np.isfinite(high), high, seen_high)

@@ -27,7 +27,7 @@ from mcetm.nn.mlp import MLP, NetworkFactory
 from mcetm.nn.scaling import InputScaling, Scaling
 from mcetm.settings import Discount, Fraction, Positive, Rate, Share, Switch, Weight, settings
 from mcetm.training.metrics import Metrics, Rows
-from mcetm.training.optimise import apply_gradient, init_optimiser
+from mcetm.training.optimise import adam_at, apply_gradient, init_optimiser
 
 
 @settings
@@ -119,8 +119,8 @@ class IQLLearner(eqx.Module):
         log_std = jnp.zeros(low.shape[0])
         opt_state = (
             init_optimiser(_actor_optimiser(config), (actor, log_std)),
-            init_optimiser(optax.adam(config.learning_rate), critics),
-            init_optimiser(optax.adam(config.learning_rate), value),
+            init_optimiser(adam_at(config.learning_rate), critics),
+            init_optimiser(adam_at(config.learning_rate), value),
         )
         return cls(actor, log_std, critics, critics, value, opt_state, jnp.zeros(()), config)
 
@@ -141,7 +141,7 @@ class IQLLearner(eqx.Module):
 
         (_, errors), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(self.value)
         value, opt_state = apply_gradient(
-            optax.adam(self.config.learning_rate), self.value, gradient, self.opt_states[2]
+            adam_at(self.config.learning_rate), self.value, gradient, self.opt_states[2]
         )
         return replace(self, value=value, opt_states=(*self.opt_states[:2], opt_state)), {
             "value_loss": Rows(errors)
@@ -195,7 +195,7 @@ class IQLLearner(eqx.Module):
 
 
 def _actor_optimiser(config: IQL) -> optax.GradientTransformation:
-    return optax.adam(optax.cosine_decay_schedule(config.learning_rate, config.steps))
+    return adam_at(optax.cosine_decay_schedule(config.learning_rate, config.steps))
 
 
 def reward_scale(log: Transitions) -> float:

@@ -24,7 +24,7 @@ from mcetm.dynamics.world import World
 from mcetm.nn.scaling import frozen
 from mcetm.settings import Positive, Rate, Share, Weight, settings
 from mcetm.training.batches import Batch
-from mcetm.training.optimise import apply_gradient, init_optimiser
+from mcetm.training.optimise import adam_at, apply_gradient, init_optimiser
 
 
 class Adversary(eqx.Module):
@@ -55,7 +55,7 @@ class Adversarial:
 
     def begin(self, ensemble: Any) -> Adversary:
         """Before the first step."""
-        return Adversary(ensemble, init_optimiser(optax.adam(self.learning_rate), ensemble.members))
+        return Adversary(ensemble, init_optimiser(adam_at(self.learning_rate), ensemble.members))
 
     def world(self, adversary: Adversary, world: World) -> World:
         """The world as this model has it."""
@@ -83,7 +83,7 @@ class Adversarial:
             )
             (_, fit), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(adversary.ensemble.members)
             members, opt_state = apply_gradient(
-                optax.adam(self.learning_rate), adversary.ensemble.members, gradient, adversary.opt_state
+                adam_at(self.learning_rate), adversary.ensemble.members, gradient, adversary.opt_state
             )
             ensemble = GaussianModel(members, adversary.ensemble.elites)
             return (Adversary(ensemble, opt_state), following), fit

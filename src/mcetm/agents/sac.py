@@ -22,7 +22,7 @@ from mcetm.nn.mlp import Initialisation, NetworkFactory
 from mcetm.nn.scaling import InputScaling, Scaling, frozen
 from mcetm.settings import Discount, Positive, Rate, Share, Switch, settings
 from mcetm.training.metrics import Metrics
-from mcetm.training.optimise import apply_gradient, init_optimiser
+from mcetm.training.optimise import adam_at, apply_gradient, init_optimiser
 
 
 @settings
@@ -135,8 +135,8 @@ class SACLearner(eqx.Module):
         )
         opt_state = (
             init_optimiser(_actor_optimiser(config), actor),
-            init_optimiser(optax.adam(config.critic_rate), critics),
-            init_optimiser(optax.adam(config.temperature_rate), temperature),
+            init_optimiser(adam_at(config.critic_rate), critics),
+            init_optimiser(adam_at(config.temperature_rate), temperature),
         )
         chosen = None if config.subset is None else jnp.arange(min(config.subset, config.critics))
         return cls(
@@ -223,7 +223,7 @@ class SACLearner(eqx.Module):
             # d/d log α of −log α · (log π + wanted)
             slope = -(jax.lax.stop_gradient(log_probability) + wanted)
             log_temperature, temperature_opt_state = apply_gradient(
-                optax.adam(config.temperature_rate), log_temperature, slope, temperature_opt_state
+                adam_at(config.temperature_rate), log_temperature, slope, temperature_opt_state
             )
             if config.most_temperature is not None:
                 log_temperature = jnp.minimum(log_temperature, jnp.log(config.most_temperature))
@@ -240,4 +240,4 @@ def _actor_optimiser(config: SAC) -> optax.GradientTransformation:
     rate = (
         optax.cosine_decay_schedule(config.actor_rate, config.steps) if config.cosine else config.actor_rate
     )
-    return optax.adam(rate)
+    return adam_at(rate)

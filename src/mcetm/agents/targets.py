@@ -40,6 +40,10 @@ def estimate_value_floor(transitions: Transitions, discount: float) -> float:
     An episode that was cut is taken to go on with its mean reward for ever; one that ended has nothing more
     to come. Never above 0, as ending is always possible to imagine.
     """
+    return min(_least_return(block, discount) for block in transitions.blocks())
+
+
+def _least_return(transitions: Transitions, discount: float) -> float:
     least = 0.0
     reward = transitions.reward.astype(np.float64)
     for start, end in zip(transitions.episode_starts, transitions.episode_ends, strict=True):

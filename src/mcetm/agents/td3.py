@@ -21,7 +21,7 @@ from mcetm.nn.mlp import NetworkFactory
 from mcetm.nn.scaling import InputScaling, Scaling, frozen
 from mcetm.settings import Discount, Positive, Rate, Share, Weight, settings
 from mcetm.training.metrics import Metrics
-from mcetm.training.optimise import apply_gradient, init_optimiser
+from mcetm.training.optimise import adam_at, apply_gradient, init_optimiser
 
 
 @settings
@@ -97,8 +97,8 @@ class TD3Learner(eqx.Module):
         inputs = InputScaling.of(statistics.obs, statistics.action)
         critics = make_critics(2, inputs, key=critic_key, **sizes)
         opt_state = (
-            init_optimiser(optax.adam(config.actor_rate), actor),
-            init_optimiser(optax.adam(config.critic_rate), critics),
+            init_optimiser(adam_at(config.actor_rate), actor),
+            init_optimiser(adam_at(config.critic_rate), critics),
         )
         return cls(actor, actor, critics, critics, opt_state, jnp.zeros(()), config)
 
@@ -152,7 +152,7 @@ class TD3Learner(eqx.Module):
 
         gradient = eqx.filter_grad(loss)(self.actor)
         actor, opt_state = apply_gradient(
-            optax.adam(self.config.actor_rate), self.actor, gradient, self.opt_states[0]
+            adam_at(self.config.actor_rate), self.actor, gradient, self.opt_states[0]
         )
         return replace(
             self,

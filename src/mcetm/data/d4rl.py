@@ -24,7 +24,7 @@ from mcetm.tasks.registry import get_task
 if TYPE_CHECKING:
     import h5py
 
-_NAMES = {
+NAMES = {
     "obs": "observations",
     "action": "actions",
     "reward": "rewards",
@@ -32,7 +32,7 @@ _NAMES = {
     "terminated": "terminals",
     "truncated": "timeouts",
 }
-_HEADER = "metadata/mcetm"
+HEADER = "metadata/mcetm"
 _INFOS = "infos/"
 
 
@@ -48,30 +48,36 @@ def read_d4rl(
     """
     path = Path(path)
     with open_hdf5(path) as file:
-        stored = header.decode(hdf5_array(file, _HEADER), str(path))
+        stored = header_of(file, path)
         asked = [] if infos == "all" else [f"infos/{name}" for name in infos]
-        required = [_NAMES["obs"], *asked] if stored.checksum else [_NAMES["obs"], _NAMES["action"], *asked]
+        required = [NAMES["obs"], *asked] if stored.checksum else [NAMES["obs"], NAMES["action"], *asked]
         missing = [name for name in required if name not in file]
         if missing:
             hint = " (the file looks like Minari's)" if "episode_0" in file else ""
             raise DataError(str(path), [Fault(name, f"is missing{hint}") for name in missing])
         names = _infos_per_row(file) if infos == "all" else asked
         # Arrays are handed over as they lie in the file; `build` converts each at most once.
-        arrays = hdf5_arrays(file, [*_NAMES.values(), *names])
-    fields = {field: arrays[name] for field, name in _NAMES.items()}
-    guess = task_of(path.stem)
-    # A file's name is a hint only: the observations must agree.
-    if stored.metadata.task is None and guess and np.shape(fields["obs"])[1:] == (get_task(guess).obs_dim,):
-        stored = replace(stored, metadata=replace(stored.metadata, task=guess))
+        arrays = hdf5_arrays(file, [*NAMES.values(), *names])
+    fields = {field: arrays[name] for field, name in NAMES.items()}
     kept = {name.removeprefix(_INFOS): arrays[name] for name in names}
     return stored.build(fields, infos=kept, **options)
+
+
+def header_of(file: h5py.File, path: Path) -> header.Stored:
+    """What a file says about its arrays; of the task, its name may give a hint."""
+    stored = header.decode(hdf5_array(file, HEADER), str(path))
+    guess, obs = task_of(path.stem), file.get(NAMES["obs"])
+    # A file's name is a hint only: the observations must agree.
+    if stored.metadata.task is None and guess and getattr(obs, "shape", ())[1:] == (get_task(guess).obs_dim,):
+        stored = replace(stored, metadata=replace(stored.metadata, task=guess))
+    return stored
 
 
 def _infos_per_row(file: h5py.File) -> list[str]:
     """Names of the arrays in the group `infos` that have a row for each observation."""
     group: Any = file.get("infos")
     items = group.items() if hasattr(group, "items") else ()
-    rows = _rows(file[_NAMES["obs"]])
+    rows = _rows(file[NAMES["obs"]])
     return [f"{_INFOS}{name}" for name, item in items if rows is not None and _rows(item) == rows]
 
 
@@ -89,8 +95,8 @@ def write_d4rl(transitions: Transitions, path: Path, *, compress: bool = False) 
     image = io.BytesIO()
     with h5py.File(image, "w") as file:
         # Bytes of fixed length, as D4RL stores its own strings.
-        file.create_dataset(_HEADER, data=np.bytes_(header.encode(transitions).encode()))
-        arrays = {name: getattr(transitions, field) for field, name in _NAMES.items()}
+        file.create_dataset(HEADER, data=np.bytes_(header.encode(transitions).encode()))
+        arrays = {name: getattr(transitions, field) for field, name in NAMES.items()}
         arrays |= {f"infos/{name}": array for name, array in transitions.infos.items()}
         for name, array in arrays.items():
             # HDF5 cannot chunk, hence not compress, an array without elements.

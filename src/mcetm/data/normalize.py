@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float32, Float64
 
 from mcetm.data.transitions import Transitions
 
@@ -24,10 +26,14 @@ class Normalizer:
     @classmethod
     def of(cls, rows: Float32[np.ndarray, "rows columns"]) -> Normalizer:
         """Statistics of these rows, accumulated in double precision."""
-        mean = rows.mean(axis=0, dtype=np.float64)
-        std = rows.std(axis=0, dtype=np.float64)
-        std = np.where(std < FLOOR, 1.0, std)
-        return cls(mean.astype(np.float32), std.astype(np.float32))
+        return cls.merged([_Moments.of(rows)])
+
+    @classmethod
+    def merged(cls, parts: Sequence[_Moments]) -> Normalizer:
+        """Of all rows, from the moments of their parts."""
+        whole = functools.reduce(_Moments.join, parts)
+        std = np.where(whole.std < FLOOR, 1.0, whole.std)
+        return cls(whole.mean.astype(np.float32), std.astype(np.float32))
 
     def normalize(self, values: Any) -> Any:
         """From raw units to normalised ones."""
@@ -38,14 +44,39 @@ class Normalizer:
         return values * self.std + self.mean
 
 
-def _change(transitions: Transitions) -> Normalizer:
-    """Of one step's changes, over the rows that say what came after; of no scale where none does."""
+class _Moments(NamedTuple):
+    """What some rows have to say of all."""
+
+    rows: int
+    mean: Float64[np.ndarray, " columns"]
+    std: Float64[np.ndarray, " columns"]
+
+    @classmethod
+    def of(cls, rows: Float32[np.ndarray, "rows columns"]) -> _Moments:
+        return cls(len(rows), rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64))
+
+    def join(self, other: _Moments) -> _Moments:
+        """Of both together (Chan, Golub and LeVeque, 1979)."""
+        rows = self.rows + other.rows
+        share, apart = other.rows / rows, other.mean - self.mean
+        variance = (1 - share) * self.std**2 + share * other.std**2 + share * (1 - share) * apart**2
+        return _Moments(rows, self.mean + share * apart, np.sqrt(variance))
+
+
+def _changes(transitions: Transitions) -> Float32[np.ndarray, "rows obs"]:
+    """One step's changes, of the rows that say what came after."""
     known = transitions.next_known
-    if not known.any():
-        width = transitions.obs_dim
-        return Normalizer(np.zeros(width, np.float32), np.ones(width, np.float32))
     obs, following = transitions.obs, transitions.next_obs
-    return Normalizer.of(following - obs if known.all() else following[known] - obs[known])
+    return following - obs if known.all() else following[known] - obs[known]
+
+
+def _change(parts: Sequence[_Moments]) -> Normalizer:
+    """Of no scale where no row says what came after."""
+    known = [part for part in parts if part.rows]
+    if known:
+        return Normalizer.merged(known)
+    width = len(parts[0].mean)
+    return Normalizer(np.zeros(width, np.float32), np.ones(width, np.float32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +95,21 @@ class Statistics:
     @classmethod
     def of(cls, transitions: Transitions) -> Statistics:
         """Statistics of a log; take them of the training part only."""
-        return cls(
-            obs=Normalizer.of(transitions.obs),
-            action=Normalizer.of(transitions.action),
-            change=_change(transitions),
-            reward=Normalizer.of(transitions.reward[:, None]),
-        )
+        kept = vars(transitions)
+        if _KEPT not in kept:  # a log does not change, and reading a large one again takes long
+            obs, action, change, reward = zip(*map(_moments, transitions.blocks()), strict=True)
+            kept[_KEPT] = cls(
+                Normalizer.merged(obs), Normalizer.merged(action), _change(change), Normalizer.merged(reward)
+            )
+        return kept[_KEPT]
+
+
+_KEPT = "_statistics"
+
+
+def _moments(block: Transitions) -> tuple[_Moments, _Moments, _Moments, _Moments]:
+    """Of observations, actions, changes and rewards of one block."""
+    changes = _changes(block)
+    none = np.zeros(block.obs_dim)
+    change = _Moments.of(changes) if len(changes) else _Moments(0, none, none)
+    return _Moments.of(block.obs), _Moments.of(block.action), change, _Moments.of(block.reward[:, None])

@@ -48,12 +48,13 @@ def from_dataframe(frame: Any, **options: Unpack[ReadOptions]) -> Transitions:
     names = [str(name) for name in frame.columns]
     plan = plan_of(names, columns_of(options.get("columns")), source)
     column = lambda i: np.array(frame[frame.columns[i]].to_numpy())  # a copy: the frame may change  # noqa: E731
-    return _from_columns(names, column, plan, source, **options)
+    return from_columns(names, column, plan, source, **options)
 
 
 def read_parquet(path: str | Path, **options: Unpack[ReadOptions]) -> Transitions:
     """Transitions from a Parquet file; needs `pip install "mcetm[parquet]"`."""
     path = Path(path)
+<<<<<<< HEAD
     with open_parquet(path) as table:
         columns, notes = _columns_for(path, options)
         names = list(table.schema_arrow.names)
@@ -63,13 +64,33 @@ def read_parquet(path: str | Path, **options: Unpack[ReadOptions]) -> Transition
         # Columns that nobody needs are not read.
         found = {name: numpy_of(table.read([name]).column(0)) for name in used}
     return _from_columns(names, lambda i: found[names[i]], plan, str(path), notes, **options)
+=======
+    pyarrow = import_pyarrow(path)
+    check_input(path)
+    columns, notes = columns_for(path, options)
+    try:
+        # A plain file handle: pyarrow would otherwise also take URLs and partitioned folders.
+        with path.open("rb") as file, pyarrow.parquet.ParquetFile(file) as table:
+            names = list(table.schema_arrow.names)
+            plan = plan_of(names, columns, str(path))
+            used = [names[i] for i in {*plan.numbers, *plan.texts.values()}]
+            rows: int = table.metadata.num_rows
+            check_size(path, dict.fromkeys(used, rows * _NUMBER_BYTES))
+            # Columns that nobody needs are not read.
+            found = {name: table.read([name]).column(0).to_numpy() for name in used}
+    except UserError:
+        raise
+    except (pyarrow.ArrowException, OSError, ValueError, MemoryError) as error:
+        raise unreadable(path, error) from None
+    return from_columns(names, lambda i: found[names[i]], plan, str(path), notes, **options)
+>>>>>>> work-32
 
 
 def read_csv(path: str | Path, **options: Unpack[ReadOptions]) -> Transitions:
     """Transitions from a text table with a header row; how it is written is recognised."""
     path = Path(path)
     check_input(path)
-    columns, notes = _columns_for(path, options)
+    columns, notes = columns_for(path, options)
     dialect = recognise(path)
     names = list(dialect.header)
     plan = plan_of(names, columns, str(path))
@@ -81,10 +102,10 @@ def read_csv(path: str | Path, **options: Unpack[ReadOptions]) -> Transitions:
     if found is None:
         dialect, found = _converted(path, dialect, plan, chosen=chosen is not None)
     said = (*notes, dialect.said) if dialect.said else notes
-    return _from_columns(names, lambda i: found[i], plan, str(path), said, **options)
+    return from_columns(names, lambda i: found[i], plan, str(path), said, **options)
 
 
-def _columns_for(path: Path, options: ReadOptions) -> tuple[Columns | None, tuple[str, ...]]:
+def columns_for(path: Path, options: ReadOptions) -> tuple[Columns | None, tuple[str, ...]]:
     """What was given, else what a file beside the table says."""
     given = columns_of(options.get("columns"))
     if given is not None:
@@ -219,12 +240,14 @@ def _chunks(path: Path, dialect: Dialect, rows: int = _CHUNK) -> Iterator[list[l
         raise UserError(f"{path} is not a table of text in UTF-8: {error}.") from None
 
 
-def _from_columns(
+def from_columns(
     names: Sequence[str],
     column: Callable[[int], np.ndarray],
     plan: ColumnPlan,
     source: str,
     notes: Sequence[str] = (),
+    *,
+    ends_are_marked: bool = False,
     **options: Unpack[ReadOptions],
 ) -> Transitions:
     """Gather columns into fields as planned, in the order of time."""
@@ -250,7 +273,8 @@ def _from_columns(
         notes = (*notes, *said)
     if labels is not None:
         fields["episode"] = labels
-    return build(fields, Metadata(source=source, notes=tuple(notes), **plan.about), **options)
+    metadata = Metadata(source=source, notes=tuple(notes), **plan.about)
+    return build(fields, metadata, ends_are_marked=ends_are_marked, **options)
 
 
 def _in_time(

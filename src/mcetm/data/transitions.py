@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -19,6 +19,7 @@ from mcetm.arguments import path_of, require, whole
 from mcetm.errors import UserError
 
 if TYPE_CHECKING:
+    from mcetm.data.streamed import StreamedTransitions
     from mcetm.data.validate import ReadOptions
 
 FIELDS = ("obs", "action", "reward", "next_obs", "terminated", "truncated")
@@ -221,6 +222,32 @@ class Transitions:
             digest.update(little_endian.data)
         digest.update(json.dumps(sorted(self.metadata.absent)).encode())
         return digest.hexdigest()
+
+    @property
+    def rows_at_once(self) -> int:
+        """Rows that are on the device at a time: all of them, but of a log that is streamed."""
+        return len(self)
+
+    def blocks(self) -> Iterator[Transitions]:
+        """All rows in order: in one part, or some at a time where the log is streamed."""
+        yield self
+
+    def excerpt(self) -> Transitions:
+        """The log itself; of one that is streamed, as much as is worth holding in memory."""
+        return self
+
+    def streamed(self, window: int = 1_000_000) -> StreamedTransitions:
+        """The same rows for a device that cannot hold them: so many are on it at a time, the others here.
+
+        `window` is a number of rows. A log that memory cannot hold either is read with
+        `load_dataset(source, in_memory=False)`.
+        """
+        from mcetm.data.streamed import StreamedTransitions
+
+        whole("window", window, least=1)
+        columns = {name: getattr(self, name) for name in FIELDS}
+        starts, ends = self.episode_starts, self.episode_ends
+        return StreamedTransitions(columns, starts, ends, self.metadata, window=window)
 
     def require(self, *fields: str) -> None:
         """Refuse to go on where a needed field is absent from the log."""

@@ -304,7 +304,8 @@ def fit_gaussian(
     make = lambda member_key: Gaussian(config, statistics, network=network, key=member_key)  # noqa: E731
     rows = None
     if config.bootstrap:
-        rows = jax.random.randint(resample_key, (config.members, len(train)), 0, len(train))
+        count = train.rows_at_once
+        rows = jax.random.randint(resample_key, (config.members, count), 0, count)
     held = Batch.of(holdout)
 
     def loss(member: Gaussian, data: Any, key: PRNGKeyArray) -> tuple[Array, dict[str, Array]]:

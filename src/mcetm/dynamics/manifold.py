@@ -108,7 +108,7 @@ def fit_autoencoder(
     model, history = minimise(
         loss, model, train, config, key=fit_key, schedule="cosine", folder=folder, label="autoencoder"
     )
-    codes = jax.vmap(model.encode)(jnp.asarray(train.next_obs))
+    codes = jax.vmap(model.encode)(jnp.asarray(train.excerpt().next_obs))
     model = eqx.tree_at(lambda m: m.code_scale, model, Scaling.of(Normalizer.of(jax.device_get(codes))))
     return model, history
 

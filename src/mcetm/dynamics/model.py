@@ -150,7 +150,7 @@ class ModelSettings:
         Rows that do not say what came after are left out. `stages` is called with the name of each part, and
         gives a context to train it in.
         """
-        seen, unseen = train.with_next, holdout.with_next
+        seen, unseen = train.with_next, holdout.excerpt().with_next
         return self.train(TrainingInputs(seen, unseen, part_keys(seed), folder, callbacks, network, stages))
 
     @abc.abstractmethod

@@ -33,9 +33,8 @@ class Space(eqx.Module):
     @classmethod
     def of(cls, train: Transitions, variable: Variable = "next_obs", margin: float = 0.1) -> Space:
         """Scale and box of a log; the box leaves some room around the data."""
-        change = train.next_obs - train.obs
         if variable == "boxed":
-            largest = np.abs(change).max(axis=0)
+            largest = np.max([np.abs(log.next_obs - log.obs).max(axis=0) for log in train.blocks()], axis=0)
             constant = largest < FLOOR
             normalizer = Normalizer(np.zeros_like(largest), np.where(constant, 1.0, largest))
             high = np.where(constant, FLOOR, 1.0 + margin).astype(np.float32)  # what never changes stays
@@ -43,8 +42,16 @@ class Space(eqx.Module):
         else:
             statistics = Statistics.of(train)
             normalizer = statistics.obs if variable == "next_obs" else statistics.change
-            scaled = normalizer.normalize(train.next_obs if variable == "next_obs" else change)
-            low, high = scaled.min(axis=0), scaled.max(axis=0)
+            ranges = []
+            for log in train.blocks():
+                scaled = normalizer.normalize(
+                    log.next_obs if variable == "next_obs" else log.next_obs - log.obs
+                )
+                ranges.append((scaled.min(axis=0), scaled.max(axis=0)))
+            low, high = (
+                np.min([low for low, _ in ranges], axis=0),
+                np.max([high for _, high in ranges], axis=0),
+            )
             room = margin * np.maximum(high - low, 1e-3)
             low, high = low - room, high + room
         return cls(Scaling.of(normalizer), Box(jnp.asarray(low), jnp.asarray(high)), variable)

@@ -131,7 +131,7 @@ class World(eqx.Module):
         require("task", task, "a Task, such as mcetm.get_task returns", Task, NoneType)
         whole("seed", seed)
         _check_widths(model, train, holdout)
-        config = config or WorldSettings()
+        config, holdout = config or WorldSettings(), holdout.excerpt()
         if config.pairs is None and model.num_members == 1 and not model.has_energy:
             raise UserError(
                 "A model of one member without energies cannot say where it is to be trusted: leave "
@@ -161,7 +161,9 @@ class World(eqx.Module):
         pairs = None
         if config.pairs is not None:
             with stages("pairs"):
-                pairs = fit_pairs(train, holdout, config.pairs, key=keys.pairs, folder=place("pairs"))
+                pairs = fit_pairs(
+                    train.excerpt(), holdout, config.pairs, key=keys.pairs, folder=place("pairs")
+                )
         with stages("calibration"):
             trust = TrustRegion.of(model, holdout, config.calibration, pairs=pairs, key=keys.calibration)
         return cls(model, reward, termination, trust, Scaling.of(Statistics.of(train).change))

@@ -7,11 +7,13 @@ import re
 from pathlib import Path
 from typing import Unpack
 
-from mcetm.arguments import path_of, require
+from mcetm.arguments import path_of, require, whole
 from mcetm.data.columns import Columns, columns_beside
 from mcetm.data.download import d4rl_file
 from mcetm.data.files import read_file
+from mcetm.data.mapped import map_log
 from mcetm.data.minari import find_minari, minari_ids, read_minari
+from mcetm.data.streamed import WINDOW
 from mcetm.data.transitions import Transitions
 from mcetm.data.validate import DataError, ReadOptions
 from mcetm.envs.recipes import cached_dataset
@@ -26,6 +28,8 @@ def load_dataset(
     *,
     folder: str | Path | None = None,
     infos: bool = False,
+    in_memory: bool = True,
+    window: int = WINDOW,
     **options: Unpack[ReadOptions],
 ) -> Transitions:
     """Transitions from a source.
@@ -37,7 +41,16 @@ def load_dataset(
     `minari:` or `d4rl:` in front settles which is meant. `columns` says what the columns of a table are
     (`mcetm.Columns`, or a dictionary); else a file beside it does (`mcetm data describe`). `infos` also
     keeps what else an HDF5 file has for each row, such as the simulator's state.
+
+    With `in_memory=False` the rows stay in their file, HDF5 or Parquet, and so many as `window` says are on
+    the device at a time. A file that cannot be mapped is copied to the cache once.
     """
+    require("in_memory", in_memory, "True or False", bool)
+    whole("window", window, least=1)
+    if not in_memory:
+        if infos:
+            raise UserError("Of a log that is not in memory, infos cannot be kept.")
+        return _mapped(source, folder, window, **options)
     text = str(path_of("source", source)) if isinstance(source, os.PathLike) else source
     require("source", text, "a path or the name of a dataset", str)
     scheme, _, name = text.rpartition(":")
@@ -66,6 +79,22 @@ def load_dataset(
         levels = ", ".join(name for name in RECIPES if RECIPES[name].task == text)
         raise UserError(f"'{text}' is a task, not a dataset; its datasets are: {levels or 'none yet'}.")
     raise UserError(f"Unknown dataset '{text}'{suggestion(text, dataset_names())}")
+
+
+def _mapped(
+    source: str | Path, folder: str | Path | None, window: int, **options: Unpack[ReadOptions]
+) -> Transitions:
+    """A log that stays in its file."""
+    name = str(path_of("source", source)).removeprefix("d4rl:")
+    if path_kind(Path(name)) == "file":
+        return map_log(Path(name), window=window, **options)
+    if name in RECIPES:
+        return map_log(cached_dataset(RECIPES[name]), window=window, **options).with_metadata(source=name)
+    if name in D4RL_DATASETS:
+        return map_log(d4rl_file(name, folder=_path(folder)), window=window, **options)
+    raise UserError(
+        f"Only a file, one of our datasets or one of D4RL's can stay on disk, and '{name}' is none."
+    )
 
 
 def _collected(name: str, *, infos: bool, **options: Unpack[ReadOptions]) -> Transitions:

@@ -39,6 +39,7 @@ def fit(
     callbacks: Sequence[Callback] = (),
     network: NetworkFactory | None = None,
     devices: int | Sequence[Any] | None = None,
+    share_rows: bool = False,
 ) -> TransitionModel: ...
 
 
@@ -55,6 +56,7 @@ def fit(
     callbacks: Sequence[Callback] = (),
     network: NetworkFactory | None = None,
     devices: int | Sequence[Any] | None = None,
+    share_rows: bool = False,
 ) -> Agent: ...
 
 
@@ -70,6 +72,7 @@ def fit(
     callbacks: Sequence[Callback] = (),
     network: NetworkFactory | None = None,
     devices: int | Sequence[Any] | None = None,
+    share_rows: bool = False,
 ) -> Any:
     """Train a transition model or an agent.
 
@@ -88,6 +91,7 @@ def fit(
       members, or actor and critics. It is not written down: to read a folder again, give it again.
     - `devices`: how many devices share the seeds, or the members of a model, or which; JAX's own choice, one,
       by default. Each has equally many: 6 seeds use 3 of 4 devices. The log is on every one of them.
+    - `share_rows`: have a part of the log's rows on each of these devices instead; the numbers stay the same.
 
     **Returns:** the trained model, or an `Agent` with a policy for each seed.
     """
@@ -115,7 +119,10 @@ def fit(
         train.require("action", *(() if settings.clones_only else ("reward",)))
     check_sizes({type(settings).__name__: settings}, train, seeds=seeds or 1)
     where = None if folder is None else path_of("folder", folder)
-    with contextlib.nullcontext() if where is None else locked(where), on_devices(devices):
+    with (
+        contextlib.nullcontext() if where is None else locked(where),
+        on_devices(devices, share_rows=share_rows),
+    ):
         made = None if network is None else _checked(network)
         return _fit(settings, train, holdout, world, seed, seeds, where, callbacks, made)
 

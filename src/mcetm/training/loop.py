@@ -24,11 +24,12 @@ from mcetm.console import progress
 from mcetm.nn.members import member_count, member_keys
 from mcetm.numbers import number
 from mcetm.training.chunk import firm_state, guard, parted, run_chunk
-from mcetm.training.devices import gathered, mesh_for, repeated, spread
+from mcetm.training.devices import gathered, mesh_for, spread, supplier
 from mcetm.training.interrupts import interrupted_later
 from mcetm.training.keeping import Job, Keeper, Saving
 from mcetm.training.metrics import Metrics, plain
 from mcetm.training.stopping import EarlyStopping, is_stale, no_best, updated
+from mcetm.training.windows import feed
 
 
 @runtime_checkable
@@ -75,7 +76,8 @@ def train_loop(
 ) -> LoopResult:
     """Train for `steps` steps, or until early stopping or a callback says that it is enough.
 
-    `data` is any tree of arrays; it stays on the device. `validate` sees the state between chunks and returns
+    `data` is any tree of arrays; it stays on the device. Or it is `Windows` of a log, one after the other.
+    `validate` sees the state between chunks and returns
     metrics; early stopping needs a `score` among them. `between` is run before each chunk, as one compiled
     program: for work that is too large for every step, such as rollouts. It uses the state's memory again, so
     a state that was given to it cannot be read any more. `reads` names the part of a state that steps do not
@@ -97,20 +99,22 @@ def train_loop(
     keeper = Keeper(saving, chunk, label)
     job, done, noted = keeper.resume(Job(state, key, best))
     mesh = mesh_for(lanes)
-    job, data = replace(job, state=spread(job.state, mesh)), repeated(data, mesh)
-    enough = False
-    with progress(label, steps, unit="steps", done=done) as advance:
+    job, enough = replace(job, state=spread(job.state, mesh, lanes)), False
+    with (
+        feed(data, supplier(mesh), chunk) as data_at,
+        progress(label, steps, unit="steps", done=done) as advance,
+    ):
         advance(0, note="compiling…")
         try:
             while done < steps and not enough and not is_stale(job.best, early_stopping):
                 length = min(chunk, steps - done)
-                began = time.monotonic()
+                began, seen = time.monotonic(), data_at(done)
                 if between is not None and noted is None:
                     with interrupted_later():  # the old state is gone before the new one is here
-                        job, noted = _prepared(job, between, data)
+                        job, noted = _prepared(job, between, seen)
                 moving, still = parted(job.state, reads)
                 moved, means, bad_step, finite = run_chunk(
-                    step, moving, still, data, job.key, jnp.asarray(done), length, period, done % period
+                    step, moving, still, seen, job.key, jnp.asarray(done), length, period, done % period
                 )
                 guard(moved, {**(noted or {}), **means}, int(bad_step), finite, done, length, saving)
                 following, best = eqx.combine(moved, still), job.best

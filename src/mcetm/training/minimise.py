@@ -20,6 +20,7 @@ from mcetm.training.loop import Callback, over_members, train_loop
 from mcetm.training.metrics import Metrics
 from mcetm.training.optimise import Schedule, adam, apply_gradient, init_optimiser
 from mcetm.training.stopping import EarlyStopping
+from mcetm.training.windows import data_of, identity_of
 
 _Module = TypeVar("_Module")
 Loss = Callable[[Any, Any, PRNGKeyArray], tuple[Array, Metrics]]
@@ -92,11 +93,11 @@ def minimise(
     if members:
         count = member_count(module)
         start = eqx.filter_vmap(start, in_axes=(eqx.if_array(0), eqx.if_array(0), 0), axis_size=count)
-    config = {**asdict(settings), "data": train.checksum, **(depends_on or {})}
+    config = {**asdict(settings), **identity_of(train), **(depends_on or {})}
     result = train_loop(
         over_members(step) if members else step,
         start(module, own, keys),
-        Batch.of(train),
+        data_of(train),
         steps=settings.steps,
         key=key,
         chunk=chunk,
