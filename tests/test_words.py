@@ -65,3 +65,27 @@ def test_every_figure_is_told_in_words() -> None:
     ]
     assert found
     assert [page for page, words in found if len(words.split()) < 3] == []
+
+
+def _pictures_of(page: Path) -> set[str]:
+    """The pictures that a page shows and says how to draw."""
+    text = page.read_text()
+    drawn = set(re.findall(r"`python benchmarks/method\.py (\w+)`", text))
+    return drawn & set(re.findall(r"!\[[^\]]+\]\(\.\./figures/(\w+)\.png\)", text))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [p for kind in ("models", "algorithms") for p in (DOCS / "explanation" / kind).glob("[a-z]*.md")],
+    ids=lambda page: str(page.relative_to(DOCS)),
+)
+def test_a_model_or_an_algorithm_has_a_picture_of_its_own(page: Path) -> None:
+    mine = _pictures_of(page)
+    others = [_pictures_of(other) for other in page.parent.glob("*.md") if other != page]
+    assert mine - set().union(*others)
+    known = re.findall(r'^    "(\w+)": ', (ROOT / "benchmarks" / "method.py").read_text(), re.MULTILINE)
+    for name in mine:
+        assert name in known
+        assert (DOCS / "explanation" / "figures" / f"{name}.png").stat().st_size < 150_000
+        after = page.read_text().split(f"benchmarks/method.py {name}`")[1]
+        assert "\nReading: " in after.split("\n## ")[0], f"say how to read {name}"
