@@ -135,7 +135,9 @@ def draw_rambo() -> None:
         for weight, color, style in looks:
             model: Any = world.model
             if weight:
-                algorithm = mcetm.RAMBO(adversarial=weight, clone=mcetm.BC(steps=300), learner=LEARNER)
+                algorithm = mcetm.RAMBO(
+                    adversarial=weight, clone=mcetm.BC(width=32, steps=300), learner=LEARNER
+                )
                 model = cast(Any, mcetm.fit(algorithm, train, world=world, seeds=1).worlds[0]).model
             means = np.asarray(model.predict(STATES, np.zeros_like(STATES)))[:, 0]
             print(

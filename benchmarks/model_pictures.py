@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.special import expit
 
 import mcetm
 from fork import EDGE, fork, fork_parts, outside_of_log
@@ -389,7 +390,7 @@ def draw_reward() -> None:
     with picture("reward", 5.0, 2.8) as drawn:
         left, right = drawn.subplots(1, 2)
         left.axvspan(0.0, 1.0, color=GREY, alpha=0.15, linewidth=0)
-        left.text(0.5, 0.3, "not in\nthe log", ha="center", va="top", fontsize=8)
+        left.text(0.5, -4.0, "not in\nthe log", ha="center", va="top", fontsize=8)
         left.plot(theta, -(theta**2), color=GREY, linewidth=2.5, label="true")
         left.plot(theta, guess, color=BLUE, linestyle="--", linewidth=2, label="learned")
         left.set(title="reward", xlabel="angle (0 is upright)", ylim=(-10.5, 0.8))
@@ -397,8 +398,6 @@ def draw_reward() -> None:
         right.plot(
             after[:, 0], (after[:, 0] > 0.75).astype(float), color=GREY, linewidth=2.5, label="the rule"
         )
-        right.plot(
-            after[:, 0], 1.0 / (1.0 + np.exp(-odds)), color=BLUE, linestyle="--", linewidth=2, label="learned"
-        )
+        right.plot(after[:, 0], expit(odds), color=BLUE, linestyle="--", linewidth=2, label="learned")
         right.set(title="chance of an end", xlabel="next state s'")
         right.legend(fontsize=8, loc="upper left")
