@@ -126,9 +126,9 @@ LEARNER = mcetm.SAC(width=32, discount=0.8, steps=3000)
 
 
 def draw_rambo() -> None:
-    """The model before and after the adversary, with the published weight and larger ones."""
+    """The model before and after an adversary of a large weight."""
     train, _, world = paid_fork()
-    looks = ((0.0, GREY, "-"), (3e-4, ORANGE, "--"), (0.1, GREEN, "-."), (0.5, BLUE, "-"))
+    looks = ((0.0, ORANGE, "--"), (0.5, BLUE, "-"))
     with picture("rambo", 4.6, 3.0) as drawn:
         axis = drawn.subplots()
         axis.plot(train.obs[:500, 0], train.next_obs[:500, 0], ".", color=GREY, markersize=2, alpha=0.6)
