@@ -50,7 +50,7 @@ def fork_parts() -> tuple[mcetm.Transitions, mcetm.Transitions, Any]:
 def outside_of_log(axis: Axes, high: float) -> None:
     """Grey where the log has nothing."""
     axis.axvspan(EDGE, high, color=GREY, alpha=0.15, linewidth=0)
-    axis.text((EDGE + high) / 2, axis.get_ylim()[1], "not in the log", ha="center", va="top", fontsize=8)
+    axis.text((EDGE + high) / 2, axis.get_ylim()[1], "not in the log", ha="center", va="top", fontsize=7)
 
 
 def draw_energy() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib as mpl
 from PIL import Image
 
+from mcetm.nn.members import take_members
 from mcetm.report.figures import figure
 from record import RESULTS
 
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
 FOLDER = RESULTS.parents[1] / "docs/explanation/figures"
 GREY, ORANGE, BLUE, GREEN, PINK = "#808080", "#D55E00", "#3A8FD0", "#009E73", "#CC79A7"
 """Seen on white and on black, and by colour-blind readers."""
+
+
+def first_seed(agent: Any) -> Any:
+    """The learner of an agent's first seed, with its critics and its actor."""
+    return take_members(agent.learner, 0)
 
 
 @contextmanager

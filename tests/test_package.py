@@ -1,5 +1,6 @@
 """The package as a whole: what it exports, what it needs, and that its README is true."""
 
+import inspect
 import os
 import re
 import runpy
@@ -30,6 +31,15 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 def test_every_public_name_is_there(name: str) -> None:
     assert getattr(mcetm, name).__doc__
     assert name in dir(mcetm)
+
+
+@pytest.mark.parametrize("name", [n for n in mcetm.__all__ if inspect.isfunction(getattr(mcetm, n))])
+def test_every_argument_of_a_public_function_is_explained(name: str) -> None:
+    function = getattr(mcetm, name)
+    told = inspect.getdoc(function) or ""
+    assert [
+        argument for argument in inspect.signature(function).parameters if f"- `{argument}" not in told
+    ] == []
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
@@ -105,6 +115,10 @@ def test_the_example_of_the_readme_works_as_written(tmp_path: Path) -> None:
         [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, env=environment
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_first_page_of_the_site_has_the_example_of_the_readme() -> None:
+    assert f"```py\n{_python_blocks(PAGES[0])[0]}```" in (ROOT / "docs" / "index.md").read_text()
 
 
 def _steps(page: Path) -> str:

@@ -136,6 +136,11 @@ def test_no_page_asks_another_machine_for_anything(site: Path) -> None:
     assert "@import" not in "".join(sheet.read_text() for sheet in site.rglob("*.css"))
 
 
+def test_wide_pictures_scroll_on_a_phone_and_small_ones_need_not(site: Path) -> None:
+    for page, wide in (("explanation/method.html", True), ("explanation/algorithms/bc.html", False)):
+        assert ('<span class="wide"><img' in (site / page).read_text()) == wide
+
+
 def test_every_public_name_has_its_place_in_the_reference(site: Path) -> None:
     listed = (site / "reference" / "python" / "index.html").read_text()
     places = dict(re.findall(r'href="([\w.]+\.html#mcetm\.[\w.]+)"><code>mcetm\.(\w+)</code>', listed))

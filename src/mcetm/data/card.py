@@ -152,7 +152,14 @@ class Card:
 
 
 def make_card(transitions: Transitions) -> Card:
-    """Look at a log from all sides; one pass per question, no loop over rows."""
+    """Look at a log from all sides; one pass per question, no loop over rows.
+
+    **Arguments:**
+
+    - `transitions`: the log.
+
+    **Returns:** sizes, returns, ranges and warnings; printed, the card that `mcetm data inspect` shows.
+    """
     require("transitions", transitions, "a log (Transitions)", Transitions)
     metadata = transitions.metadata
     task = get_task(metadata.task) if metadata.task else None

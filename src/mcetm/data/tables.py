@@ -54,36 +54,15 @@ def from_dataframe(frame: Any, **options: Unpack[ReadOptions]) -> Transitions:
 def read_parquet(path: str | Path, **options: Unpack[ReadOptions]) -> Transitions:
     """Transitions from a Parquet file; needs `pip install "mcetm[parquet]"`."""
     path = Path(path)
-<<<<<<< HEAD
     with open_parquet(path) as table:
-        columns, notes = _columns_for(path, options)
+        columns, notes = columns_for(path, options)
         names = list(table.schema_arrow.names)
         plan = plan_of(names, columns, str(path))
         used = [names[i] for i in {*plan.numbers, *plan.texts.values()}]
         check_declared(path, table, used)
         # Columns that nobody needs are not read.
         found = {name: numpy_of(table.read([name]).column(0)) for name in used}
-    return _from_columns(names, lambda i: found[names[i]], plan, str(path), notes, **options)
-=======
-    pyarrow = import_pyarrow(path)
-    check_input(path)
-    columns, notes = columns_for(path, options)
-    try:
-        # A plain file handle: pyarrow would otherwise also take URLs and partitioned folders.
-        with path.open("rb") as file, pyarrow.parquet.ParquetFile(file) as table:
-            names = list(table.schema_arrow.names)
-            plan = plan_of(names, columns, str(path))
-            used = [names[i] for i in {*plan.numbers, *plan.texts.values()}]
-            rows: int = table.metadata.num_rows
-            check_size(path, dict.fromkeys(used, rows * _NUMBER_BYTES))
-            # Columns that nobody needs are not read.
-            found = {name: table.read([name]).column(0).to_numpy() for name in used}
-    except UserError:
-        raise
-    except (pyarrow.ArrowException, OSError, ValueError, MemoryError) as error:
-        raise unreadable(path, error) from None
     return from_columns(names, lambda i: found[names[i]], plan, str(path), notes, **options)
->>>>>>> work-32
 
 
 def read_csv(path: str | Path, **options: Unpack[ReadOptions]) -> Transitions:

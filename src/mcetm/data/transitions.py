@@ -107,10 +107,25 @@ class Transitions:
         metadata: Metadata | None = None,
         **options: Unpack[ReadOptions],
     ) -> Transitions:
-        """Validate arrays and build transitions from them.
+        """Validate arrays and build transitions from them; one row is one step.
 
-        Only `obs` is required; `mcetm.data.validate.build` says what is inferred for the others,
-        and `ReadOptions` there lists the options.
+        Only `obs` is required. What was inferred for the others is in the card.
+
+        **Arguments:**
+
+        - `obs`: what was observed, rows by columns.
+        - `action`: what was done; none without it.
+        - `reward`: what the step earned; zeros without it.
+        - `next_obs`: what was observed after it. Without it the following row's `obs`, inside an episode.
+        - `terminated`: whether the task ended with the step.
+        - `truncated`: whether the episode was cut after it. Without it episodes end where `episode`
+          changes, where `next_obs` does not continue, or every `time_limit` rows.
+        - `episode`: any labels, equal within an episode.
+        - `infos`: more columns to keep, by name.
+        - `metadata`: where the log comes from, its task, its action bounds and names.
+        - `options`: `task`, `time_limit`, `min_transitions` and `columns`, as `load_dataset` takes them.
+
+        **Returns:** the log; a fault is named in one sentence, with its row.
         """
         from mcetm.data.validate import build
 

@@ -1,8 +1,8 @@
 """Energies E(s, a, s'): p(s' | s, a) ∝ exp(−E). One example at a time, in raw units.
 
 `PlainEnergy` is the paper's: a network on (s, a, s'). `AnchoredEnergy` starts as the negative log-density of
-a trained Gaussian and learns only what that misses; its level therefore means something for every (s, a),
-which a plain energy trained with InfoNCE cannot promise.
+a trained Gaussian and learns only what that misses. Its level begins as that density's. InfoNCE keeps no
+level, neither of a plain energy nor of what is learned on an anchor; `dynamics/support.py` sets one.
 """
 
 from __future__ import annotations

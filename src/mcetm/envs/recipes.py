@@ -33,8 +33,18 @@ def collect(
 ) -> Transitions:
     """Collect transitions of a task, registered or not.
 
-    A policy is a name (`uniform`, `swing-up`), a weight file, or an object with `sample` and
-    `checksum`. Several collect equal shares one after the other; with `mix` each episode draws one.
+    **Arguments:**
+
+    - `task`: its name, or a `Task`.
+    - `steps`: transitions to collect.
+    - `policy`: who acts: a name (`uniform`, `swing-up`), a weight file, or an object with `sample` and
+      `checksum`. Several collect equal shares one after the other.
+    - `mix`: of several policies, each episode draws one.
+    - `deterministic`: networks act with their mode instead of a sample.
+    - `seed`: the same seed gives the same data, whatever the number of processes.
+    - `processes`: simulators at work; one per core by default.
+
+    **Returns:** the log.
     """
     require("task", task, "a Task or the name of one", str, Task)
     whole("steps", steps, least=1, most=2**62)

@@ -38,12 +38,22 @@ def load_dataset(
     Parquet); one of our own datasets such as `pendulum-mixed` or `hopper-medium`, collected on
     first use; a D4RL name such as `hopper-medium-v2`, downloaded on first use unless it is in
     `folder`, `$MCETM_DATA` or the cache; or the id of a Minari dataset in the local store.
-    `minari:` or `d4rl:` in front settles which is meant. `columns` says what the columns of a table are
-    (`mcetm.Columns`, or a dictionary); else a file beside it does (`mcetm data describe`). `infos` also
-    keeps what else an HDF5 file has for each row, such as the simulator's state.
+    `minari:` or `d4rl:` in front settles which is meant.
 
-    With `in_memory=False` the rows stay in their file, HDF5 or Parquet, and so many as `window` says are on
-    the device at a time. A file that cannot be mapped is copied to the cache once.
+    **Arguments:**
+
+    - `source`: as above.
+    - `folder`: where else to look for D4RL's files.
+    - `in_memory`: with False the rows stay in their file, HDF5 or Parquet. A file that cannot be mapped is
+      copied to the cache once.
+    - `window`: how many of such rows are on the device at a time.
+    - `infos`: also keep what else an HDF5 file has for each row, such as the simulator's state.
+    - `options`: any of these. `task`, the name of a task: it gives action bounds, time limit and scores.
+      `time_limit`, the steps after which episodes were cut, where the log does not say.
+      `min_transitions`, below which a log is refused. `columns`, what the columns of a table are
+      (`mcetm.Columns`, or a dictionary); else a file beside it says so (`mcetm data describe`).
+
+    **Returns:** the log.
     """
     require("in_memory", in_memory, "True or False", bool)
     whole("window", window, least=1)

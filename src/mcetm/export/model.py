@@ -37,6 +37,15 @@ def export_model(
     Row i draws with the i-th key that the seed is split into, as `model.samples` does.
 
     `.onnx`, of a Gaussian ensemble alone: `mean` and `std` (batch, members, columns) of its elites.
+
+    **Arguments:**
+
+    - `model`: a trained transition model.
+    - `path`: the file to write; its ending is the format.
+    - `samples`: next states that each member draws; of `.stablehlo` alone.
+    - `about`: what else the file should say of itself, by name.
+
+    **Returns:** the files that were written.
     """
     path, (obs_dim, action_dim) = path_of("path", path), _widths(model)
     whole("samples", samples, least=1, most=_MOST_SAMPLES)
@@ -59,7 +68,16 @@ def export_model(
 def export_energy(
     model: TransitionModel, path: str | Path, *, about: Mapping[str, Any] | None = None
 ) -> list[Path]:
-    """Write a model's energies: from `obs`, `action` and `next_obs` to `energy` (batch, members)."""
+    """Write a model's energies: from `obs`, `action` and `next_obs` to `energy` (batch, members).
+
+    **Arguments:**
+
+    - `model`: a trained transition model with energies.
+    - `path`: the file to write, with the ending `.stablehlo`.
+    - `about`: what else the file should say of itself, by name.
+
+    **Returns:** the files that were written.
+    """
     path, (obs_dim, action_dim) = path_of("path", path), _widths(model)
     if not model.has_energy:
         raise UserError("This model has no energies to export, such as a standard ETM has.")

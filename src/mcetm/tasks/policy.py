@@ -204,7 +204,14 @@ def _text(value: Any) -> str:
 
 
 def read_policy(path: str | Path) -> TanhGaussianPolicy:
-    """A policy from an `.npz` of arrays or from `metadata/policy` of a D4RL file."""
+    """A policy from an `.npz` of arrays or from `metadata/policy` of a D4RL file.
+
+    **Arguments:**
+
+    - `path`: the file.
+
+    **Returns:** a policy of a tanh Gaussian, which `collect` takes.
+    """
     path = path_of("path", path)
     kind = kind_of(path)
     if kind == "npz":

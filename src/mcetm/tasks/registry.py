@@ -159,7 +159,14 @@ _MADE: dict[str, Task] = {}
 
 
 def register_task(task: Task) -> Task:
-    """Make a task known by its name; the same name again must mean the same task."""
+    """Make a task known by its name; the same name again must mean the same task.
+
+    **Arguments:**
+
+    - `task`: what is to be known from now on, in this process.
+
+    **Returns:** the same task.
+    """
     if _TASKS.setdefault(task.name, task) != task:
         raise UserError(f"A different task named '{task.name}' is already registered; choose another name.")
     return task
@@ -172,6 +179,12 @@ def get_task(name: str) -> Task:
     front, which is imported first: `my_module:reach` for a task that it registers, `my_module:Reach-v0`,
     `my_module:Reach` for a class of environments. For a name that was found in a file there is
     `mcetm.tasks.own.task_in_file`.
+
+    **Arguments:**
+
+    - `name`: as above.
+
+    **Returns:** the task.
     """
     require("name", name, "the name of a task", str)
     if (known := known_task(name)) is not None:

@@ -51,7 +51,20 @@ def make_config(
     seed: int = 0,
     task: str | None = None,
 ) -> TrainConfig:
-    """The settings of a preset for a dataset, an algorithm and, if not the algorithm's usual one, a model."""
+    """The settings that `mcetm train` has with a preset, to look at, to change and to train with.
+
+    **Arguments:**
+
+    - `preset`: `quick` (the default), `fast`, `paper` or `paper-empo`.
+    - `dataset`: what to train on; by default the preset's usual log.
+    - `algo`: the name of an algorithm, such as `mobile`.
+    - `model`: the name of a model, if not the algorithm's usual one, or `module:Class` of your own.
+    - `seeds`: how many policies to train.
+    - `seed`: the first of their seeds.
+    - `task`: where returns are measured, if the log does not say.
+
+    **Returns:** all settings; `mcetm.train(settings, folder)` trains with them.
+    """
     preset = "quick" if preset is None else preset
     table = _table(preset)
     usual: dict[str, str] = table["usual"]
