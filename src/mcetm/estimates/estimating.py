@@ -66,13 +66,10 @@ def estimate_policies(
         model = config.model.fit(train, holdout=holdout, seed=seed)
         world = World.of(model, train, holdout=holdout, config=config.world, task=task, seed=seed)
     bounds = reward_range(log)
+    rolled = roll_out(world, asked, log, quantity, config.model_based, bounds, seed=seed)
     questions = tuple(
-        Question(
-            policy,
-            _actions_inside(policy, held_out_of(log, held), world, seed),
-            roll_out(world, policy, log, quantity, config.model_based, bounds, seed=seed),
-        )
-        for policy in asked
+        Question(policy, _actions_inside(policy, held_out_of(log, held), world, seed), rollouts)
+        for policy, rollouts in zip(asked, rolled, strict=True)
     )
     needed = _NEED_NEXT_ACTIONS & set(config.estimators)
     following = next_actions(asked, log, config.fqe.samples, seed=seed) if needed else None

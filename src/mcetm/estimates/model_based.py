@@ -14,6 +14,7 @@ bound on the rest, which is what no model is needed for:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -64,9 +65,16 @@ class Rollouts:
 
 @eqx.filter_jit
 def _advance(
-    world: World, obs: Float[Array, "members rows obs"], action: Array, key: PRNGKeyArray
+    world: World,
+    obs: Float[Array, "policies members rows obs"],
+    action: Float[Array, "policies members rows action"],
+    key: PRNGKeyArray,
+    time: Int[Array, ""],
 ) -> tuple[Array, ...]:
-    """One step of every episode in its own member: next state, reward, whether it ends, whether outside."""
+    """One step of every episode in its own member: next state, reward, whether it ends, whether outside.
+
+    Policies meet the same noise.
+    """
 
     def one(member: Array, obs: Array, action: Array, key: PRNGKeyArray) -> tuple[Array, ...]:
         draw_key, score_key = jax.random.split(key)
@@ -82,39 +90,43 @@ def _advance(
             outside,
         )
 
-    members, rows = obs.shape[:2]
-    keys = jax.random.split(key, (members, rows))
+    members, rows = obs.shape[1:3]
+    keys = jax.random.split(jax.random.fold_in(key, time), (members, rows))
     in_member = jax.vmap(one, in_axes=(None, 0, 0, 0))
-    return jax.vmap(in_member)(jnp.arange(members), obs, action, keys)
+    of_policy = jax.vmap(in_member, in_axes=(0, 0, 0, 0))
+    return jax.vmap(of_policy, in_axes=(None, 0, 0, None))(jnp.arange(members), obs, action, keys)
 
 
 def roll_out(
     world: World,
-    policy: Asked,
+    policies: Sequence[Asked],
     log: Transitions,
     quantity: Quantity,
     config: ModelBasedSettings,
     bounds: tuple[float, float],
     *,
     seed: int = 0,
-) -> Rollouts:
-    """Whole episodes of a policy; the policy itself acts in NumPy, as it would outside."""
-    rng = np.random.default_rng(seed)
-    chosen = rng.permutation(log.num_episodes)[: config.starts]
+) -> list[Rollouts]:
+    """Whole episodes of each policy, side by side; policies act in NumPy, as they would outside."""
+    chosen = np.random.default_rng(seed).permutation(log.num_episodes)[: config.starts]
+    noise = [np.random.default_rng((seed, 1)) for _ in policies]
     rows = np.repeat(log.obs[log.episode_starts[chosen]], config.repeats, axis=0)
-    members = world.model.num_members
-    obs = np.broadcast_to(rows, (members, *rows.shape)).astype(np.float32)
-    shape = obs.shape[:2]
+    obs = np.broadcast_to(rows, (len(policies), world.model.num_members, *rows.shape)).astype(np.float32)
+    shape = obs.shape[:3]
+    action = np.zeros((*shape, log.action_dim), np.float32)
     alive, inside = np.ones(shape, bool), np.ones(shape, bool)
     total, trusted, rest = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     outside, steps = np.zeros(shape), np.zeros(shape, int)
     leaves = np.full(shape, quantity.horizon)
     worth, lengths = quantity.weights, quantity.lengths
-    with progress(f"episodes of {policy.name} in the model", quantity.horizon, unit="steps") as advance:
+    with progress("episodes in the model", quantity.horizon, unit="steps") as advance:
         for t in range(quantity.horizon):
-            action = policy.act(obs.reshape(-1, obs.shape[-1]), rng).reshape(*shape, -1)
-            key = jax.random.fold_in(jax.random.key(seed), t)
-            found = _advance(world, jnp.asarray(obs), jnp.asarray(action), key)
+            for i, policy in enumerate(policies):
+                if alive[i].any():
+                    action[i] = policy.act(obs[i].reshape(-1, obs.shape[-1]), noise[i]).reshape(
+                        action[i].shape
+                    )
+            found = _advance(world, obs, action, jax.random.key(seed), jnp.asarray(t))
             following, reward, ended, out = (np.asarray(part) for part in found)
             # What a model makes up where nothing is finite any more is outside, and goes no further.
             finite = np.isfinite(following).all(axis=-1) & np.isfinite(reward)
@@ -133,9 +145,11 @@ def roll_out(
             advance(1)
             if not alive.any():
                 break
-    return Rollouts(
-        total, trusted, outside / np.maximum(steps, 1), leaves, rest, steps, np.repeat(chosen, config.repeats)
-    )
+    share, starts = outside / np.maximum(steps, 1), np.repeat(chosen, config.repeats)
+    return [
+        Rollouts(total[i], trusted[i], share[i], leaves[i], rest[i], steps[i], starts)
+        for i in range(len(policies))
+    ]
 
 
 def missed(
@@ -162,13 +176,13 @@ def missed(
     rng = np.random.default_rng(seed)
     begins = rng.permutation(begins)[: config.windows]
     members = world.model.num_members
-    obs = np.broadcast_to(held_out.obs[begins], (members, len(begins), held_out.obs_dim)).astype(np.float32)
-    alive = np.ones(obs.shape[:2], bool)
-    error = np.zeros(obs.shape[:2])
+    shape = (1, members, len(begins))
+    obs = np.broadcast_to(held_out.obs[begins], (*shape, held_out.obs_dim)).astype(np.float32)
+    alive = np.ones(shape, bool)
+    error = np.zeros(shape)
     for t in range(length):
-        action = np.broadcast_to(held_out.action[begins + t], (members, len(begins), held_out.action_dim))
-        key = jax.random.fold_in(jax.random.key(seed), t)
-        found = _advance(world, jnp.asarray(obs), jnp.asarray(action), key)
+        action = np.broadcast_to(held_out.action[begins + t], (*shape, held_out.action_dim))
+        found = _advance(world, obs, action, jax.random.key(seed), jnp.asarray(t))
         following, reward, ended, _ = (np.asarray(part) for part in found)
         finite = np.isfinite(following).all(axis=-1) & np.isfinite(reward)
         predicted = np.where(alive & finite, np.clip(reward, *bounds), 0.0)

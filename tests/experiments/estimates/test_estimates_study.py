@@ -77,6 +77,7 @@ def test_the_study_counts_and_keeps_its_parts(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(study, "measure", lambda *a: PART)
     monkeypatch.setattr(study, "policies_of", lambda *a: {"a": None})
     monkeypatch.setattr(study, "log_of", lambda *a: None)
+    monkeypatch.setattr(study, "true_returns", lambda *a: {})
     settings = EstimatesStudy(logs=("tank-mixed",), seeds=2, out=tmp_path)
     results = run_estimates(settings)
     fqe = results["summary"]["logs"]["tank-mixed"]["fqe"]
