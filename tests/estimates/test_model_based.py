@@ -6,8 +6,8 @@ import pytest
 
 from mcetm.dynamics import World
 from mcetm.estimates import Asked, ModelBasedSettings, Quantity
-from mcetm.estimates.fitted_q import reward_range
 from mcetm.estimates.model_based import Rollouts, bounded, missed, roll_out, spread_of
+from mcetm.estimates.rewards import RewardRange
 from tests.estimates.problems import HORIZON, Line, acting, line_log, reward, true_return
 
 LOG = line_log(20)
@@ -19,13 +19,13 @@ def world(*off: float) -> World:
 
 
 def rolled(where: World) -> Rollouts:
-    (found,) = roll_out(where, [POLICY], LOG, Quantity(HORIZON), ModelBasedSettings(), reward_range(LOG))
+    (found,) = roll_out(where, [POLICY], LOG, Quantity(HORIZON), ModelBasedSettings(), RewardRange.of(LOG))
     return found
 
 
 def test_policies_side_by_side_have_the_episodes_that_each_has_alone() -> None:
     noisy = Asked("noisy", acting(0.5, spread=0.5))
-    given = (LOG, Quantity(HORIZON), ModelBasedSettings(), reward_range(LOG))
+    given = (LOG, Quantity(HORIZON), ModelBasedSettings(), RewardRange.of(LOG))
     together = roll_out(world(0.0, 0.1), [POLICY, noisy], *given)
     for policy, found in zip((POLICY, noisy), together, strict=True):
         (alone,) = roll_out(world(0.0, 0.1), [policy], *given)
@@ -52,7 +52,7 @@ def test_members_that_differ_widen_the_estimate_and_carry_their_error_all_the_wa
 
 
 def test_what_a_model_misses_is_seen_on_the_log_and_told_as_a_return() -> None:
-    quantity, bounds = Quantity(HORIZON), reward_range(LOG)
+    quantity, bounds = Quantity(HORIZON), RewardRange.of(LOG)
     exact = missed(world(0.0), LOG, quantity, ModelBasedSettings(), bounds)
     wrong = missed(world(0.3), LOG, quantity, ModelBasedSettings(), bounds)
     assert exact is not None
@@ -69,10 +69,10 @@ def test_an_end_of_the_task_ends_an_imagined_episode() -> None:
 
 def test_what_is_beyond_any_number_is_outside_and_bounded() -> None:
     broken = World(Line(jnp.array([jnp.inf])), reward)
-    bounds = reward_range(LOG)
+    bounds = RewardRange.of(LOG)
     found = rolled(broken)
     assert (found.outside == 1.0).all()
     assert (found.leaves == 0).all()
     assert np.isfinite(found.returns).all()
     low, high = bounded(found, bounds)
-    assert (low, high) == pytest.approx((HORIZON * bounds[0], HORIZON * bounds[1]))
+    assert (low, high) == pytest.approx(bounds.worth(HORIZON))

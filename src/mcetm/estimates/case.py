@@ -19,6 +19,7 @@ from mcetm.estimates.estimate import Estimate, Estimator
 from mcetm.estimates.fitted_q import FQESettings
 from mcetm.estimates.model_based import ModelBasedSettings, Rollouts
 from mcetm.estimates.quantity import Quantity
+from mcetm.estimates.rewards import RewardRange
 from mcetm.estimates.verdicts import Evidence, ReturnScale, VerdictSettings, believe
 from mcetm.settings import Fraction, settings, to_plain
 
@@ -86,7 +87,7 @@ class Case:
     scale: ReturnScale
     settings: EstimateSettings
     world: World
-    bounds: tuple[float, float]
+    bounds: RewardRange
     """The range of the log's rewards."""
     questions: tuple[Question, ...]
     following: tuple[np.ndarray, np.ndarray] | None
@@ -126,7 +127,7 @@ class Case:
     ) -> Estimate:
         """An estimate of this case; no interval goes beyond what the log's rewards allow."""
         if value is not None and interval is not None:
-            least, most = (float(self.quantity.lengths[-1]) * bound for bound in self.bounds)
+            least, most = self.bounds.worth(float(self.quantity.lengths[-1]))
             interval = [min(max(interval[0], least), value), max(min(interval[1], most), value)]
         return Estimate(
             estimator=estimator,

@@ -3,13 +3,14 @@
     return = mean over members m and first states s₀ of Σ γᵗ r(sₜ, aₜ, sₜ₊₁),   sₜ₊₁ ~ p_m(· | sₜ, aₜ)
 
 A member carries an episode from its first step to its last, so that what it has wrong adds up as it would
-for a policy that meets it again and again. Rewards are held inside the range of the log's.
+for a policy that meets it again and again. Rewards are held inside the range of the log's; those that end the
+task have a range of their own.
 
 Assumes that the model is right wherever the policy goes. How far it goes beyond the data is reported: the
 share of steps outside the trust region, when an episode first leaves it, and the return up to there with a
 bound on the rest, which is what no model is needed for:
 
-    E[Σ_{t<τ} γᵗ rₜ] + E[n(rest)] · [r_min, r_max],   τ: the first step outside
+    E[Σ_{t<τ} γᵗ rₜ] + E[n(rest)] · [r_min, r_max] + P(τ < H) · [e_min, e_max],   τ: the first step outside
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from mcetm.data.transitions import Transitions
 from mcetm.dynamics.world import World
 from mcetm.estimates.asked import Asked
 from mcetm.estimates.quantity import Quantity, times
+from mcetm.estimates.rewards import RewardRange
 from mcetm.settings import Positive, settings
 
 
@@ -103,7 +105,7 @@ def roll_out(
     log: Transitions,
     quantity: Quantity,
     config: ModelBasedSettings,
-    bounds: tuple[float, float],
+    bounds: RewardRange,
     *,
     seed: int = 0,
 ) -> list[Rollouts]:
@@ -131,7 +133,7 @@ def roll_out(
             # What a model makes up where nothing is finite any more is outside, and goes no further.
             finite = np.isfinite(following).all(axis=-1) & np.isfinite(reward)
             out = (out | ~finite) & alive
-            reward = np.clip(np.where(finite, reward, bounds[0]), *bounds)
+            reward = bounds.hold(np.where(finite, reward, bounds.going[0]), ended)
             left = alive & inside & out
             leaves[left] = t
             rest[left] = worth[t] * lengths[quantity.horizon - t]
@@ -157,7 +159,7 @@ def missed(
     held_out: Transitions,
     quantity: Quantity,
     config: ModelBasedSettings,
-    bounds: tuple[float, float],
+    bounds: RewardRange,
     *,
     seed: int = 0,
 ) -> tuple[float, int] | None:
@@ -185,7 +187,7 @@ def missed(
         found = _advance(world, obs, action, jax.random.key(seed), jnp.asarray(t))
         following, reward, ended, _ = (np.asarray(part) for part in found)
         finite = np.isfinite(following).all(axis=-1) & np.isfinite(reward)
-        predicted = np.where(alive & finite, np.clip(reward, *bounds), 0.0)
+        predicted = np.where(alive & finite, bounds.hold(reward, ended), 0.0)
         error += predicted - held_out.reward[begins + t]
         obs = np.where(finite[..., None], following, obs)
         alive &= ~ended & finite
@@ -202,7 +204,8 @@ def spread_of(found: Rollouts) -> tuple[float, float]:
     return members, starts
 
 
-def bounded(found: Rollouts, bounds: tuple[float, float]) -> tuple[float, float]:
+def bounded(found: Rollouts, bounds: RewardRange) -> tuple[float, float]:
     """Least and largest return, if nothing but the trusted part is believed."""
-    inside, rest = float(found.trusted.mean()), float(found.rest.mean())
-    return inside + rest * bounds[0], inside + rest * bounds[1]
+    inside = float(found.trusted.mean())
+    least, most = bounds.worth(float(found.rest.mean()), ends=float(np.mean(found.rest > 0.0)))
+    return inside + least, inside + most
