@@ -99,6 +99,29 @@ def test_one_episode_is_not_enough_to_believe_anything() -> None:
     assert alone.of[1].reasons == ["the log has one episode, and cross-fitting needs two"]
 
 
+def test_rewards_that_depend_on_nothing_are_not_believed() -> None:
+    shuffled = replace(LOG, reward=np.random.default_rng(0).permutation(LOG.reward))
+    of_model = replace(SMALL, estimators=("model",))
+    honest, wrong = (
+        mcetm.estimate(Policy(STEERS, {}), log, world=WORLD, settings=of_model).of_policies[0].of[0]
+        for log in (LOG, shuffled)
+    )
+    assert honest.believed
+    assert not wrong.believed
+    assert any("hardly depend" in reason for reason in wrong.reasons)
+    assert wrong.value == pytest.approx(honest.value, rel=0.05), "nothing else tells them apart"
+
+
+def test_members_that_agree_and_are_wrong_are_found_out_by_the_log() -> None:
+    wrong = World(Line(jnp.full(3, 0.3)), reward, trust=TrustRegion(disagreement=jnp.array(0.05)))
+    of_model = replace(SMALL, estimators=("model",))
+    found = mcetm.estimate(Policy(STEERS, {}), LOG, world=wrong, settings=of_model).of_policies[0].of[0]
+    assert found.details["spread_over_members"] == pytest.approx(0.0, abs=1e-6)
+    assert found.details["steps_outside"] == 0.0
+    assert not found.believed
+    assert any("known to be wrong" in reason for reason in found.reasons)
+
+
 def test_each_estimate_is_a_file_that_is_read_back_whole(found: Estimates, tmp_path: Path) -> None:
     one = found.of_policies[0]
     paths = one.save(tmp_path)
@@ -130,6 +153,7 @@ def test_the_verdict_says_what_speaks_against_an_estimate() -> None:
         (Evidence(1.0, 1.0, None, 1.0), "nothing in the log"),
         (Evidence(1.0, 1.0, 0.0, 30.0), "its interval is ± 30"),
         (Evidence(float("nan"), 1.0, 0.0, 1.0), "unlike"),
+        (Evidence(1.0, 1.0, 0.0, 1.0, 0.02), "rewards hardly depend on what was seen and done: 2%"),
     ):
         believed, reasons = believe(evidence, scale, rules)
         assert not believed

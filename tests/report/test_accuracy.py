@@ -17,9 +17,9 @@ def accuracy(*errors: float) -> Accuracy:
 @pytest.mark.parametrize(
     ("errors", "words"),
     [
-        ((0.1, 0.2, 0.3), "within half a spread of the log for all 3 steps"),
-        ((0.1, 0.4, 0.7), "for 2 of 3 steps"),
-        ((0.6, 0.7), "more than half a spread of the log off after one step"),
+        ((0.1, 0.2, 0.24), "for 3 of 3 steps in the middle one of 30 stretches, and for 3 in nine of ten"),
+        ((0.1, 0.4, 0.7), "for 2 of 3 steps in the middle one of 30 stretches, and for 1 in nine of ten"),
+        ((0.6, 0.1), "for 0 of 2 steps in the middle one of 30 stretches, and for 0 in nine of ten"),
     ],
 )
 def test_how_far_a_prediction_can_be_used_is_said_in_steps(errors: tuple[float, ...], words: str) -> None:

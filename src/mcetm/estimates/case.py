@@ -6,6 +6,8 @@ import functools
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from pydantic import Field
 
@@ -25,6 +27,8 @@ from mcetm.settings import Fraction, settings, to_plain
 
 _NAME = 2000
 """Characters of a name that a file keeps."""
+_ROWS = 4096
+"""Held-out rewards at most that the world's are compared with."""
 
 
 @settings
@@ -105,6 +109,21 @@ class Case:
         """Held-out episodes; the whole log where it is a single one."""
         return held_out_of(self.log, self.held)
 
+    @functools.cached_property
+    def explained(self) -> float | None:
+        """Share of the variance of held-out rewards that the world explains; None where they do not vary.
+
+        Steps that end the task are left out: they are few, and their rewards may be of another size.
+        """
+        rows = np.flatnonzero(~self.held_out.terminated)
+        rows = np.random.default_rng(self.seed).permutation(rows)[:_ROWS]
+        reward = self.held_out.reward[rows].astype(np.float64)
+        if len(rows) < 2 or reward.std() <= 1e-6 * np.abs(reward).max():
+            return None
+        given = (getattr(self.held_out, name)[rows] for name in ("obs", "action", "next_obs"))
+        predicted = np.asarray(jax.vmap(self.world.reward)(*map(jnp.asarray, given)), np.float64)
+        return float(1.0 - np.mean(np.square(predicted - reward)) / reward.var())
+
     def unknown(self, one: Question) -> float:
         """What an episode may earn otherwise than estimated where nothing in the log is like it."""
         return self.scale.stake * one.outside
@@ -112,7 +131,8 @@ class Case:
     def believe(self, one: Question, missing: float | None, interval: list[float]) -> tuple[bool, list[str]]:
         """Whether an estimate is believed, and why: `missing` is what it is known to be wrong by."""
         steps = None if self.world.trust is None else 1.0 - one.outside
-        evidence = Evidence(one.inside, steps, missing, 0.5 * (interval[1] - interval[0]))
+        half = 0.5 * (interval[1] - interval[0])
+        evidence = Evidence(one.inside, steps, missing, half, self.explained)
         return believe(evidence, self.scale, self.settings.verdict)
 
     def estimate(

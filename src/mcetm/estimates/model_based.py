@@ -128,7 +128,9 @@ def roll_out(
                     action[i] = policy.act(obs[i].reshape(-1, obs.shape[-1]), noise[i]).reshape(
                         action[i].shape
                     )
-            found = _advance(world, obs, action, jax.random.key(seed), jnp.asarray(t))
+            found = _advance(
+                world, jnp.asarray(obs), jnp.asarray(action), jax.random.key(seed), jnp.asarray(t)
+            )
             following, reward, ended, out = (np.asarray(part) for part in found)
             # What a model makes up where nothing is finite any more is outside, and goes no further.
             finite = np.isfinite(following).all(axis=-1) & np.isfinite(reward)
@@ -184,7 +186,7 @@ def missed(
     error = np.zeros(shape)
     for t in range(length):
         action = np.broadcast_to(held_out.action[begins + t], (*shape, held_out.action_dim))
-        found = _advance(world, obs, action, jax.random.key(seed), jnp.asarray(t))
+        found = _advance(world, jnp.asarray(obs), jnp.asarray(action), jax.random.key(seed), jnp.asarray(t))
         following, reward, ended, _ = (np.asarray(part) for part in found)
         finite = np.isfinite(following).all(axis=-1) & np.isfinite(reward)
         predicted = np.where(alive & finite, bounds.hold(reward, ended), 0.0)

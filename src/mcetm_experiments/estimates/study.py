@@ -199,6 +199,13 @@ def summary(logs: dict[str, Any]) -> dict[str, Any]:
                 "believed": sum(believed for _, believed in cases),
                 "coverage": coverage([hit for hit, _ in cases]),
                 "coverage_believed": coverage([hit for hit, believed in cases if believed]),
+                "of_makers": coverage(
+                    [
+                        hit
+                        for part in log["parts"]
+                        for hit, _ in _cases(part["policies"], estimator, makers=True)
+                    ]
+                ),
                 **_mean(found),
             }
     return {
@@ -234,12 +241,12 @@ def _of_part(policies: dict[str, Any], estimator: str) -> dict[str, float] | Non
     )
 
 
-def _cases(policies: dict[str, Any], estimator: str) -> list[tuple[bool, bool]]:
-    """Whether each interval holds the true return, and whether it was believed."""
+def _cases(policies: dict[str, Any], estimator: str, *, makers: bool = False) -> list[tuple[bool, bool]]:
+    """Whether each interval holds the true return, and whether it was believed; makers of the log apart."""
     found = []
     for row in policies.values():
         one = _picked(row, estimator)
-        if one is not None and not row["collected"]:
+        if one is not None and row["collected"] == makers:
             low, high = one["interval"]
             found.append((bool(low <= row["true"] <= high), bool(one["believed"])))
     return found
