@@ -33,6 +33,7 @@ from mcetm.estimates import (
     load_estimates,
     with_measured,
 )
+from mcetm.estimates.plan import noise_of
 from mcetm.estimates.verdicts import Evidence, ReturnScale, VerdictSettings, believe
 from mcetm.report.estimates import draw_estimates, show_choice, show_estimates, show_plan
 from tests.estimates.problems import HORIZON, Line, acting, line_log, reward, true_return
@@ -97,6 +98,18 @@ def test_one_episode_is_not_enough_to_believe_anything() -> None:
     assert alone.of[0].log == "a name\\x1b[2J of anybody's"
     assert "the log has one episode, too few to resample" in alone.of[0].reasons
     assert alone.of[1].reasons == ["the log has one episode, and cross-fitting needs two"]
+
+
+def test_beyond_the_longest_episode_of_a_log_weights_correct_nothing() -> None:
+    weighted = replace(SMALL, estimators=("doubly-robust",))
+    whole, cut = (
+        mcetm.estimate(Policy(ALIKE, {}), LOG, world=WORLD, settings=settings).of_policies[0].of[0]
+        for settings in (weighted, replace(weighted, horizon=2 * HORIZON))
+    )
+    assert whole.believed
+    assert cut.value is not None
+    assert not cut.believed
+    assert any("nothing in the log is long enough" in reason for reason in cut.reasons)
 
 
 def test_rewards_that_depend_on_nothing_are_not_believed() -> None:
@@ -199,6 +212,16 @@ def test_the_believed_policy_with_the_highest_estimate_is_chosen(found: Estimate
     nothing = choose(candidates(found)[2:])
     assert nothing.picked is None
     assert "no policy is recommended" in nothing.notes[0]
+
+
+def test_episodes_of_one_policy_are_expected_to_differ_as_imagined_ones_do(found: Estimates) -> None:
+    of_policies = [Candidate(one.policy, Path(), one) for one in found.of_policies]
+    imagined = [one.of[1].details["spread_of_episodes"] for one in found.of_policies]
+    assert noise_of(of_policies) == pytest.approx(np.sqrt(np.mean(np.square(imagined))))
+    without = [
+        Candidate(one.name, Path(), PolicyEstimates(one.name, one.estimates.of[:1])) for one in of_policies
+    ]
+    assert noise_of(without) == found.of_policies[0].of[0].log_spread
 
 
 def test_a_plan_takes_measured_returns_one_by_one(found: Estimates, tmp_path: Path) -> None:

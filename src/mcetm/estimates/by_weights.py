@@ -50,7 +50,8 @@ def estimate_by_weights(case: Case) -> list[Estimate]:
             weighed[i][0], log, quantity, *values[i], resamples=config.resamples, seed=case.seed
         )
         interval = interval_of(value, spread, max(int(least) - 1, 1), 0.0)
-        believed, reasons = case.believe(one, 0.0, interval)
+        # Beyond the log's longest episode it is the critic's value alone, which nothing corrects.
+        believed, reasons = case.believe(one, 0.0 if quantity.whole(log).any() else None, interval)
         if believed:
             reasons = [f"its weights are worth {least:.3g} episodes at least", *reasons[:-1]]
         if one.policy.deterministic:
