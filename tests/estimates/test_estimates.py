@@ -113,11 +113,12 @@ def test_beyond_the_longest_episode_of_a_log_weights_correct_nothing() -> None:
 
 
 def test_rewards_that_depend_on_nothing_are_not_believed() -> None:
-    shuffled = replace(LOG, reward=np.random.default_rng(0).permutation(LOG.reward))
+    log = line_log(300, width=0.4)
+    shuffled = replace(log, reward=np.random.default_rng(0).permutation(log.reward))
     of_model = replace(SMALL, estimators=("model",))
     honest, wrong = (
-        mcetm.estimate(Policy(STEERS, {}), log, world=WORLD, settings=of_model).of_policies[0].of[0]
-        for log in (LOG, shuffled)
+        mcetm.estimate(Policy(STEERS, {}), each, world=WORLD, settings=of_model).of_policies[0].of[0]
+        for each in (log, shuffled)
     )
     assert honest.believed
     assert not wrong.believed
@@ -166,7 +167,7 @@ def test_the_verdict_says_what_speaks_against_an_estimate() -> None:
         (Evidence(1.0, 1.0, None, 1.0), "nothing in the log"),
         (Evidence(1.0, 1.0, 0.0, 30.0), "its interval is ± 30"),
         (Evidence(float("nan"), 1.0, 0.0, 1.0), "unlike"),
-        (Evidence(1.0, 1.0, 0.0, 1.0, 0.02), "rewards hardly depend on what was seen and done: 2%"),
+        (Evidence(1.0, 1.0, 0.0, 1.0, 0.02), "rewards hardly depend on what was seen and done"),
     ):
         believed, reasons = believe(evidence, scale, rules)
         assert not believed

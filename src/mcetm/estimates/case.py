@@ -23,6 +23,7 @@ from mcetm.estimates.model_based import ModelBasedSettings, Rollouts
 from mcetm.estimates.quantity import Quantity
 from mcetm.estimates.rewards import RewardRange
 from mcetm.estimates.verdicts import Evidence, ReturnScale, VerdictSettings, believe
+from mcetm.evaluation.detection import spearman
 from mcetm.settings import Fraction, settings, to_plain
 
 _NAME = 2000
@@ -110,8 +111,8 @@ class Case:
         return held_out_of(self.log, self.held)
 
     @functools.cached_property
-    def explained(self) -> float | None:
-        """Share of the variance of held-out rewards that the world explains; None where they do not vary.
+    def rewards(self) -> float | None:
+        """Rank correlation of held-out rewards and those that the world predicts; None if they do not vary.
 
         Steps that end the task are left out: they are few, and their rewards may be of another size.
         """
@@ -122,7 +123,7 @@ class Case:
             return None
         given = (getattr(self.held_out, name)[rows] for name in ("obs", "action", "next_obs"))
         predicted = np.asarray(jax.vmap(self.world.reward)(*map(jnp.asarray, given)), np.float64)
-        return float(1.0 - np.mean(np.square(predicted - reward)) / reward.var())
+        return spearman(predicted, reward) if predicted.std() > 0 else 0.0
 
     def unknown(self, one: Question) -> float:
         """What an episode may earn otherwise than estimated where nothing in the log is like it."""
@@ -132,7 +133,7 @@ class Case:
         """Whether an estimate is believed, and why: `missing` is what it is known to be wrong by."""
         steps = None if self.world.trust is None else 1.0 - one.outside
         half = 0.5 * (interval[1] - interval[0])
-        evidence = Evidence(one.inside, steps, missing, half, self.explained)
+        evidence = Evidence(one.inside, steps, missing, half, self.rewards)
         return believe(evidence, self.scale, self.settings.verdict)
 
     def estimate(
