@@ -33,6 +33,7 @@ from mcetm.estimates import (
     load_estimates,
     with_measured,
 )
+from mcetm.estimates.plan import noise_of
 from mcetm.estimates.verdicts import Evidence, ReturnScale, VerdictSettings, believe
 from mcetm.report.estimates import draw_estimates, show_choice, show_estimates, show_plan
 from tests.estimates.problems import HORIZON, Line, acting, line_log, reward, true_return
@@ -99,6 +100,42 @@ def test_one_episode_is_not_enough_to_believe_anything() -> None:
     assert alone.of[1].reasons == ["the log has one episode, and cross-fitting needs two"]
 
 
+def test_beyond_the_longest_episode_of_a_log_weights_correct_nothing() -> None:
+    weighted = replace(SMALL, estimators=("doubly-robust",))
+    whole, cut = (
+        mcetm.estimate(Policy(ALIKE, {}), LOG, world=WORLD, settings=settings).of_policies[0].of[0]
+        for settings in (weighted, replace(weighted, horizon=2 * HORIZON))
+    )
+    assert whole.believed
+    assert cut.value is not None
+    assert not cut.believed
+    assert any("nothing in the log is long enough" in reason for reason in cut.reasons)
+
+
+def test_rewards_that_depend_on_nothing_are_not_believed() -> None:
+    log = line_log(300, width=0.4)
+    shuffled = replace(log, reward=np.random.default_rng(0).permutation(log.reward))
+    of_model = replace(SMALL, estimators=("model",))
+    honest, wrong = (
+        mcetm.estimate(Policy(STEERS, {}), each, world=WORLD, settings=of_model).of_policies[0].of[0]
+        for each in (log, shuffled)
+    )
+    assert honest.believed
+    assert not wrong.believed
+    assert any("hardly depend" in reason for reason in wrong.reasons)
+    assert wrong.value == pytest.approx(honest.value, rel=0.05), "nothing else tells them apart"
+
+
+def test_members_that_agree_and_are_wrong_are_found_out_by_the_log() -> None:
+    wrong = World(Line(jnp.full(3, 0.3)), reward, trust=TrustRegion(disagreement=jnp.array(0.05)))
+    of_model = replace(SMALL, estimators=("model",))
+    found = mcetm.estimate(Policy(STEERS, {}), LOG, world=wrong, settings=of_model).of_policies[0].of[0]
+    assert found.details["spread_over_members"] == pytest.approx(0.0, abs=1e-6)
+    assert found.details["steps_outside"] == 0.0
+    assert not found.believed
+    assert any("known to be wrong" in reason for reason in found.reasons)
+
+
 def test_each_estimate_is_a_file_that_is_read_back_whole(found: Estimates, tmp_path: Path) -> None:
     one = found.of_policies[0]
     paths = one.save(tmp_path)
@@ -130,6 +167,7 @@ def test_the_verdict_says_what_speaks_against_an_estimate() -> None:
         (Evidence(1.0, 1.0, None, 1.0), "nothing in the log"),
         (Evidence(1.0, 1.0, 0.0, 30.0), "its interval is ± 30"),
         (Evidence(float("nan"), 1.0, 0.0, 1.0), "unlike"),
+        (Evidence(1.0, 1.0, 0.0, 1.0, 0.02), "rewards hardly depend on what was seen and done"),
     ):
         believed, reasons = believe(evidence, scale, rules)
         assert not believed
@@ -175,6 +213,16 @@ def test_the_believed_policy_with_the_highest_estimate_is_chosen(found: Estimate
     nothing = choose(candidates(found)[2:])
     assert nothing.picked is None
     assert "no policy is recommended" in nothing.notes[0]
+
+
+def test_episodes_of_one_policy_are_expected_to_differ_as_imagined_ones_do(found: Estimates) -> None:
+    of_policies = [Candidate(one.policy, Path(), one) for one in found.of_policies]
+    imagined = [one.of[1].details["spread_of_episodes"] for one in found.of_policies]
+    assert noise_of(of_policies) == pytest.approx(np.sqrt(np.mean(np.square(imagined))))
+    without = [
+        Candidate(one.name, Path(), PolicyEstimates(one.name, one.estimates.of[:1])) for one in of_policies
+    ]
+    assert noise_of(without) == found.of_policies[0].of[0].log_spread
 
 
 def test_a_plan_takes_measured_returns_one_by_one(found: Estimates, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Fitted Q evaluation finds values that are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -86,3 +88,34 @@ def test_weights_of_episodes_are_one_on_average() -> None:
     np.testing.assert_allclose(weights.mean(axis=1), 1.0)
     assert weights.min() > 0.0
     assert weights.std() > 0.5
+
+
+def test_a_large_reward_that_ends_the_task_is_not_spread_over_other_steps() -> None:
+    """Episodes of 20 steps earn −0.1 a step; those that begin beyond 0.8 end at once, with −20."""
+    horizon, episodes = 20, 100
+    first = np.linspace(-1.0, 1.0, episodes, dtype=np.float32)
+    ending = first > 0.8
+    lengths = np.where(ending, 1, horizon)
+    obs = np.repeat(first, lengths)[:, None]
+    last = np.zeros(len(obs), bool)
+    last[np.cumsum(lengths) - 1] = True
+    terminated = np.repeat(ending, lengths)
+    log = Transitions.from_arrays(
+        obs=obs,
+        action=np.random.default_rng(0).uniform(-1.0, 1.0, (len(obs), 1)).astype(np.float32),
+        reward=np.where(terminated, -20.0, -0.1),
+        next_obs=obs,
+        terminated=terminated,
+        truncated=last & ~terminated,
+    )
+    policy, quantity = Asked("any", acting(0.0)), Quantity(horizon)
+    following, usable = next_actions([policy], log, 1, seed=0)
+    config = replace(SMALL, width=32, steps=2000)
+    fitted = fit_critics(
+        log, following, usable, quantity, config, policy=np.array([0]), weights=np.ones((1, episodes))
+    )
+    starts = first[:, None]
+    found = fitted.values(starts, policy.actions(starts, 1, seed=0)[None], np.array([0]), horizon)[0]
+    assert found[ending].mean() == pytest.approx(-20.0, abs=3.0)
+    assert abs(found[first < 0.2] + 2.0).mean() < 0.5
+    assert found.min() > -28.0, "an end is earned once"

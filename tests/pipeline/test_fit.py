@@ -142,7 +142,7 @@ def test_evaluations_of_one_policy_and_of_several() -> None:
     alone = mcetm.evaluate(policy, "pendulum", episodes=2, seed=1)
     assert alone.std is None
     assert "±" not in str(alone)
-    several = mcetm.evaluate([policy, policy], mcetm.get_task("pendulum"), episodes=2, seed=1)
+    several = mcetm.evaluate([policy, policy], mcetm.get_task("pendulum"), episodes=2, seed=1, processes=2)
     assert several.std == 0.0
     assert several.means.tolist() == [alone.mean, alone.mean], "all meet the same starts"
     assert "± 0 over 2 policies" in str(several)

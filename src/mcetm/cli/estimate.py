@@ -153,7 +153,7 @@ class Select:
             content = {**choice.to_dict(), "plan": None if plan is None else plan.to_dict()}
             print(json.dumps(content, indent=1, allow_nan=False))
             return 0
-        show_choice(choice, output())
+        show_choice(choice, output(), advise=plan is None or not plan.measured)
         if plan is not None:
             show_plan(plan, output())
             say(f"wrote {path}; tell what an episode earned with: --measured POLICY=RETURN")

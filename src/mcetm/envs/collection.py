@@ -32,7 +32,7 @@ _LANES = 8
 """Environments per block: enough to make the policy's matrix products worth their call."""
 _DEFAULT_EPISODE = 1000
 
-_MOST_STEPS, _MOST_PROCESSES = 2**62, 1024
+_MOST_STEPS, MOST_PROCESSES = 2**62, 1024
 """What is asked for beyond this is a slip of the keyboard."""
 
 Rows = dict[str, np.ndarray]
@@ -66,7 +66,7 @@ def collect_shares(
     if not shares:
         raise UserError("Nothing is to be collected: there are no shares.")
     if processes is not None:
-        whole("processes", processes, least=1, most=_MOST_PROCESSES)
+        whole("processes", processes, least=1, most=MOST_PROCESSES)
     for share in shares:
         whole("steps", share.steps, least=1, most=_MOST_STEPS)
     steps, free = sum(share.steps for share in shares), free_memory()

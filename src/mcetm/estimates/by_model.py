@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mcetm.estimates.case import Case, known
-from mcetm.estimates.estimate import Estimate, interval_of
+from mcetm.estimates.estimate import IMAGINED, Estimate, interval_of
 from mcetm.estimates.model_based import bounded, missed, spread_of
 
 
@@ -32,6 +32,7 @@ def estimate_by_model(case: Case) -> list[Estimate]:
             "most_if_the_rest_is_best": high,
             "spread_over_members": over_members,
             "spread_over_first_states": over_starts,
+            IMAGINED: float(rolled.returns.std(axis=1).mean()),
             "mean_length": float(rolled.lengths.mean()),
             **known(missed_of_the_log=missing, actions_inside=one.inside),
         }

@@ -13,6 +13,9 @@ from mcetm.estimates.estimate import Estimate, interval_of
 from mcetm.estimates.fitted_q import fit_critics
 from mcetm.estimates.quantity import episode_of_rows, times
 
+_FEWEST = 0.1
+"""Episodes below which it does not matter how many."""
+
 
 def estimate_by_weights(case: Case) -> list[Estimate]:
     """Critics corrected by weighted rewards, cross-fitted over folds of episodes."""
@@ -41,7 +44,7 @@ def estimate_by_weights(case: Case) -> list[Estimate]:
             details["kernel"] = float(np.mean(weighed[i][1]))
         if i not in kept:
             words = [
-                f"refused: the weights are worth {least:.3g} of {log.num_episodes:,} episodes, "
+                f"refused: the weights are worth {_shown(least)} of {log.num_episodes:,} episodes, "
                 f"and {config.least:g} are needed; they are too few from step {worst + 1} on"
             ]
             found.append(case.estimate("doubly-robust", one, None, None, (False, words), details, config))
@@ -50,7 +53,8 @@ def estimate_by_weights(case: Case) -> list[Estimate]:
             weighed[i][0], log, quantity, *values[i], resamples=config.resamples, seed=case.seed
         )
         interval = interval_of(value, spread, max(int(least) - 1, 1), 0.0)
-        believed, reasons = case.believe(one, 0.0, interval)
+        # Beyond the log's longest episode it is the critic's value alone, which nothing corrects.
+        believed, reasons = case.believe(one, 0.0 if quantity.whole(log).any() else None, interval)
         if believed:
             reasons = [f"its weights are worth {least:.3g} episodes at least", *reasons[:-1]]
         if one.policy.deterministic:
@@ -58,6 +62,11 @@ def estimate_by_weights(case: Case) -> list[Estimate]:
         verdict = (believed, reasons)
         found.append(case.estimate("doubly-robust", one, value, interval, verdict, details, config))
     return found
+
+
+def _shown(episodes: float) -> str:
+    """How many episodes, without the powers of ten that products over an episode have."""
+    return f"{episodes:.3g}" if episodes >= _FEWEST else f"less than {_FEWEST:g}"
 
 
 def _cross_fitted(

@@ -6,6 +6,8 @@ import functools
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from pydantic import Field
 
@@ -19,11 +21,15 @@ from mcetm.estimates.estimate import Estimate, Estimator
 from mcetm.estimates.fitted_q import FQESettings
 from mcetm.estimates.model_based import ModelBasedSettings, Rollouts
 from mcetm.estimates.quantity import Quantity
+from mcetm.estimates.rewards import RewardRange
 from mcetm.estimates.verdicts import Evidence, ReturnScale, VerdictSettings, believe
+from mcetm.evaluation.detection import spearman
 from mcetm.settings import Fraction, settings, to_plain
 
 _NAME = 2000
 """Characters of a name that a file keeps."""
+_ROWS = 4096
+"""Held-out rewards at most that the world's are compared with."""
 
 
 @settings
@@ -86,7 +92,7 @@ class Case:
     scale: ReturnScale
     settings: EstimateSettings
     world: World
-    bounds: tuple[float, float]
+    bounds: RewardRange
     """The range of the log's rewards."""
     questions: tuple[Question, ...]
     following: tuple[np.ndarray, np.ndarray] | None
@@ -104,6 +110,21 @@ class Case:
         """Held-out episodes; the whole log where it is a single one."""
         return held_out_of(self.log, self.held)
 
+    @functools.cached_property
+    def rewards(self) -> float | None:
+        """Rank correlation of held-out rewards and those that the world predicts; None if they do not vary.
+
+        Steps that end the task are left out: they are few, and their rewards may be of another size.
+        """
+        rows = np.flatnonzero(~self.held_out.terminated)
+        rows = np.random.default_rng(self.seed).permutation(rows)[:_ROWS]
+        reward = self.held_out.reward[rows].astype(np.float64)
+        if len(rows) < 2 or reward.std() <= 1e-6 * np.abs(reward).max():
+            return None
+        given = (getattr(self.held_out, name)[rows] for name in ("obs", "action", "next_obs"))
+        predicted = np.asarray(jax.vmap(self.world.reward)(*map(jnp.asarray, given)), np.float64)
+        return spearman(predicted, reward) if predicted.std() > 0 else 0.0
+
     def unknown(self, one: Question) -> float:
         """What an episode may earn otherwise than estimated where nothing in the log is like it."""
         return self.scale.stake * one.outside
@@ -111,7 +132,8 @@ class Case:
     def believe(self, one: Question, missing: float | None, interval: list[float]) -> tuple[bool, list[str]]:
         """Whether an estimate is believed, and why: `missing` is what it is known to be wrong by."""
         steps = None if self.world.trust is None else 1.0 - one.outside
-        evidence = Evidence(one.inside, steps, missing, 0.5 * (interval[1] - interval[0]))
+        half = 0.5 * (interval[1] - interval[0])
+        evidence = Evidence(one.inside, steps, missing, half, self.rewards)
         return believe(evidence, self.scale, self.settings.verdict)
 
     def estimate(
@@ -126,7 +148,7 @@ class Case:
     ) -> Estimate:
         """An estimate of this case; no interval goes beyond what the log's rewards allow."""
         if value is not None and interval is not None:
-            least, most = (float(self.quantity.lengths[-1]) * bound for bound in self.bounds)
+            least, most = self.bounds.worth(float(self.quantity.lengths[-1]))
             interval = [min(max(interval[0], least), value), max(min(interval[1], most), value)]
         return Estimate(
             estimator=estimator,

@@ -23,6 +23,9 @@ LABELS: Mapping[str, str] = {
 CONFIDENCE = 0.9
 """Of every interval."""
 
+IMAGINED = "spread_of_episodes"
+"""What a model-based estimate calls how much its imagined episodes differ."""
+
 _FORMAT = 1
 
 

@@ -18,9 +18,9 @@ from mcetm.estimates.by_model import estimate_by_model
 from mcetm.estimates.by_weights import estimate_by_weights
 from mcetm.estimates.case import Case, EstimateSettings, Question, held_out_of
 from mcetm.estimates.estimate import Estimate, Estimates, Estimator, PolicyEstimates
-from mcetm.estimates.fitted_q import reward_range
 from mcetm.estimates.model_based import roll_out
 from mcetm.estimates.quantity import Quantity
+from mcetm.estimates.rewards import RewardRange
 from mcetm.estimates.verdicts import ReturnScale
 from mcetm.tasks.registry import get_task
 from mcetm.training.sizes import check_sizes
@@ -71,14 +71,11 @@ def estimate_policies(
             train, holdout = (log.select_episodes(np.flatnonzero(part)) for part in (~held, held))
         model = config.model.fit(train, holdout=holdout, seed=seed)
         world = World.of(model, train, holdout=holdout, config=config.world, task=task, seed=seed)
-    bounds = reward_range(log)
+    bounds = RewardRange.of(log)
+    rolled = roll_out(world, asked, log, quantity, config.model_based, bounds, seed=seed)
     questions = tuple(
-        Question(
-            policy,
-            _actions_inside(policy, held_out_of(log, held), world, seed),
-            roll_out(world, policy, log, quantity, config.model_based, bounds, seed=seed),
-        )
-        for policy in asked
+        Question(policy, _actions_inside(policy, held_out_of(log, held), world, seed), rollouts)
+        for policy, rollouts in zip(asked, rolled, strict=True)
     )
     following = next_actions(asked, log, config.fqe.samples, seed=seed) if needed else None
     case = Case(log, held, quantity, scale, config, world, bounds, questions, following, seed)

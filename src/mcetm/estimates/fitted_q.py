@@ -1,11 +1,13 @@
 """Fitted Q evaluation: a critic of the policy that is asked about, learned from the log alone.
 
-    q(s, a, h) = (r + γ n(h − 1) q(s', a', h − 1)) / n(h),   a' ~ π(s'),   q(·, ·, 0) = 0
-    return     = n(H) · mean over first states of q(s₀, π(s₀), H)
+    Q(s, a, h) = n(h) q(s, a, h) + e(s, a, h),   return = mean over first states of Q(s₀, π(s₀), H)
+    n(h) q(s, a, h) = r + γ n(h − 1) q(s', a', h − 1),   e(s, a, h) = γ e(s', a', h − 1),   a' ~ π(s')
+    and at a step that ends the task, q = 0 and e = r;   q(·, ·, 0) = e(·, ·, 0) = 0
 
 h is how many steps are left, n(h) = Σ γᵏ over k < h. q is a mean reward per step, so that it has the scale
-of rewards for every h, and its targets are held inside the range that rewards have. A transition that ended
-the task has no a'; one where only the log was cut has.
+of rewards for every h. e is what the step that ends the task will earn. Such a reward comes once in an
+episode, may be like no other, and is rare: in one number with the others it would be spread over all steps.
+Targets of both are held inside the range that such rewards have. Where only the log was cut there is an a'.
 
 Assumes that the log covers what the policy does, and that (s, a) says all about what follows. Critics differ
 in their first weights, replicas in how much each episode counts (the Bayesian bootstrap, Rubin, 1981).
@@ -29,9 +31,10 @@ from mcetm.agents.critics import polyak_update
 from mcetm.data.normalize import Statistics
 from mcetm.data.transitions import Transitions
 from mcetm.estimates.quantity import Quantity, episode_of_rows, times
+from mcetm.estimates.rewards import RewardRange
 from mcetm.nn.members import make_members
 from mcetm.nn.mlp import LayerNormMLP
-from mcetm.nn.scaling import InputScaling
+from mcetm.nn.scaling import InputScaling, Scaling
 from mcetm.settings import Fraction, Positive, Rate, settings
 from mcetm.training import Saving, init_optimiser, train_loop
 from mcetm.training.batches import Batch
@@ -39,6 +42,7 @@ from mcetm.training.metrics import Metrics
 from mcetm.training.optimise import adam, apply_gradient
 
 _ROWS = 4096  # rows of which values are asked at once
+_LEAST = 1e-6  # of a scale
 
 
 @settings
@@ -66,24 +70,22 @@ class FQESettings:
 
 
 class Critic(eqx.Module):
-    """q(s, a, h), one example at a time."""
+    """q(s, a, h) and e(s, a, h), one example at a time."""
 
     network: LayerNormMLP
     inputs: InputScaling
-    centre: Float[Array, ""]
-    half: Float[Array, ""]
-    """The range of a mean reward per step."""
+    outputs: Scaling
+    """Of a mean reward per step, and of the reward of a step that ends the task."""
     horizon: int = eqx.field(static=True)
 
     def __call__(
         self, obs: Float[Array, " obs"], action: Float[Array, " action"], left: Int[Array, ""]
-    ) -> Float[Array, ""]:
-        """A mean reward per step of what is left."""
+    ) -> Float[Array, " outputs"]:
+        """A mean reward per step of what is left, and what its end will earn."""
         share = left.astype(jnp.float32) / self.horizon
         # Little time left and much of it are told apart on a scale each.
         clock = jnp.stack([2.0 * share - 1.0, jnp.log(jnp.maximum(share, 1e-6)) / 2.0 + 1.0])
-        out = self.network(jnp.concatenate([self.inputs.pair(obs, action), clock]))[0]
-        return jax.lax.stop_gradient(self.centre) + jax.lax.stop_gradient(self.half) * out
+        return self.outputs.denormalize(self.network(jnp.concatenate([self.inputs.pair(obs, action), clock])))
 
 
 class _State(eqx.Module):
@@ -103,12 +105,14 @@ class _Data(eqx.Module):
     episode: Int[Array, " rows"]
     time: Int[Array, " rows"]
     lengths: Float[Array, " horizon"]
+    discount: Float[Array, ""]
     policy: Int[Array, " members"]
     tied: Bool[Array, " members"]
     """Members whose h is that of the log: what is left from a row on."""
     weights: Float[Array, "members episodes"]
-    low: Float[Array, ""]
-    high: Float[Array, ""]
+    low: Float[Array, " outputs"]
+    high: Float[Array, " outputs"]
+    """What targets of q and e are held in."""
 
 
 @dataclass(frozen=True)
@@ -133,13 +137,14 @@ class Fitted:
             )
             for start in range(0, len(obs), _ROWS)
         ]
-        return np.concatenate(parts, axis=1).astype(np.float64) * self.quantity.lengths[left]
+        usual, ending = np.moveaxis(np.concatenate(parts, axis=1).astype(np.float64), -1, 0)
+        return usual * self.quantity.lengths[left] + ending
 
 
 @eqx.filter_jit
 def _values(critics: Critic, obs: Array, actions: Array, policy: Array, left: Array) -> Array:
     def member(critic: Critic, which: Array) -> Array:
-        of_row = lambda o, some, h: jax.vmap(lambda a: critic(o, a, h))(some).mean()  # noqa: E731
+        of_row = lambda o, some, h: jax.vmap(lambda a: critic(o, a, h))(some).mean(axis=0)  # noqa: E731
         return jax.vmap(of_row)(obs, actions[which], left)
 
     return eqx.filter_vmap(member)(critics, policy)
@@ -164,7 +169,8 @@ def fit_critics(
     """
     statistics = Statistics.of(log)
     inputs = InputScaling.of(statistics.obs, statistics.action)
-    low, high = reward_range(log)
+    outputs, bounds = _output_scale(log), RewardRange.of(log)
+    low, high = (jnp.asarray(ends, jnp.float32) for ends in zip(bounds.going, bounds.ending, strict=True))
     data = _Data(
         Batch.of(log),
         jnp.asarray(following, jnp.float32),
@@ -172,21 +178,19 @@ def fit_critics(
         jnp.asarray(episode_of_rows(log), jnp.int32),
         jnp.asarray(times(log), jnp.int32),
         jnp.asarray(quantity.lengths, jnp.float32),
+        jnp.asarray(quantity.discount, jnp.float32),
         jnp.asarray(policy, jnp.int32),
         jnp.asarray(np.isin(policy, np.asarray(tied))),
         jnp.asarray(weights, jnp.float32),
-        jnp.asarray(low, jnp.float32),
-        jnp.asarray(high, jnp.float32),
+        low,
+        high,
     )
     width = log.obs_dim + log.action_dim + 2
-    centre = jnp.asarray(statistics.reward.mean[0])
-    # Where the task can end, a mean over all that is left is far from a reward that is always the same.
-    half = jnp.maximum(jnp.asarray(statistics.reward.std[0]), 0.25 * jnp.abs(centre))
     optimiser = adam(config.learning_rate, "cosine", config.steps)
 
     def make(key: PRNGKeyArray) -> Critic:
-        network = LayerNormMLP(width, 1, width=config.width, depth=config.depth, key=key)
-        return Critic(network, inputs, centre, half, quantity.horizon)
+        network = LayerNormMLP(width, 2, width=config.width, depth=config.depth, key=key)
+        return Critic(network, inputs, outputs, quantity.horizon)
 
     # A member is the same in whatever company: its key is that of its number.
     keys = jax.vmap(lambda i: jax.random.fold_in(jax.random.key(seed), i))(jnp.arange(len(policy)))
@@ -211,8 +215,8 @@ def fit_critics(
             target = _targets(state.slow, rows, actions[which], left, data)
 
             def loss(critic: Critic) -> Array:
-                error = (jax.vmap(critic)(rows.obs, rows.action, left) - target) / half
-                return (counts * error**2).mean() / jnp.maximum(counts.mean(), 1e-6)
+                error = (jax.vmap(critic)(rows.obs, rows.action, left) - target) / outputs.std
+                return (counts * (error**2).sum(axis=-1)).mean() / jnp.maximum(counts.mean(), 1e-6)
 
             value, gradient = eqx.filter_value_and_grad(loss)(state.critic)
             critic, opt_state = apply_gradient(optimiser, state.critic, gradient, state.opt_state)
@@ -250,19 +254,23 @@ def _draw_left(count: int, horizon: int, *, key: PRNGKeyArray) -> Int[Array, " r
 
 
 def _targets(slow: Critic, rows: Batch, action: Array, left: Array, data: _Data) -> Array:
-    """The right side of the equation at the head of this file."""
+    """The right sides of the equations at the head of this file."""
     after = jax.vmap(slow)(rows.next_or_same, action, jnp.maximum(left - 1, 1))
-    discount = data.lengths[left] - 1.0  # γ n(h − 1)
-    target = (rows.reward + jnp.where(rows.terminated, 0.0, discount * after)) / data.lengths[left]
-    return jnp.clip(target, data.low, data.high)
+    after = jnp.where((left > 1)[:, None], after, 0.0)
+    discounted = data.lengths[left] - 1.0  # γ n(h − 1)
+    usual = jnp.where(rows.terminated, 0.0, rows.reward + discounted * after[:, 0]) / data.lengths[left]
+    ending = jnp.where(rows.terminated, rows.reward, data.discount * after[:, 1])
+    return jnp.clip(jnp.stack([usual, ending], axis=-1), data.low, data.high)
 
 
-def reward_range(log: Transitions) -> tuple[float, float]:
-    """What a mean reward per step can be; where the task can end, nothing more is earned, which is 0."""
-    low, high = float(log.reward.min()), float(log.reward.max())
-    if log.terminated.any():
-        low, high = min(low, 0.0), max(high, 0.0)
-    return low, high
+def _output_scale(log: Transitions) -> Scaling:
+    """Of both outputs: the rewards of steps that go on, and the largest that ends the task."""
+    going, ending = log.reward[~log.terminated], log.reward[log.terminated]
+    mean = float(going.mean()) if len(going) else 0.0
+    # Where the task can end, a mean over all that is left is far from a reward that is always the same.
+    spread = max(float(going.std()) if len(going) else 0.0, 0.25 * abs(mean), _LEAST)
+    largest = max(float(np.abs(ending).max()) if len(ending) else 0.0, _LEAST)
+    return Scaling(jnp.array([mean, 0.0], jnp.float32), jnp.array([spread, largest], jnp.float32))
 
 
 def bootstrap_weights(episodes: int, replicas: int, *, seed: int) -> Float[np.ndarray, "replicas episodes"]:

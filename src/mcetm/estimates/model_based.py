@@ -3,17 +3,19 @@
     return = mean over members m and first states s₀ of Σ γᵗ r(sₜ, aₜ, sₜ₊₁),   sₜ₊₁ ~ p_m(· | sₜ, aₜ)
 
 A member carries an episode from its first step to its last, so that what it has wrong adds up as it would
-for a policy that meets it again and again. Rewards are held inside the range of the log's.
+for a policy that meets it again and again. Rewards are held inside the range of the log's; those that end the
+task have a range of their own.
 
 Assumes that the model is right wherever the policy goes. How far it goes beyond the data is reported: the
 share of steps outside the trust region, when an episode first leaves it, and the return up to there with a
 bound on the rest, which is what no model is needed for:
 
-    E[Σ_{t<τ} γᵗ rₜ] + E[n(rest)] · [r_min, r_max],   τ: the first step outside
+    E[Σ_{t<τ} γᵗ rₜ] + E[n(rest)] · [r_min, r_max] + P(τ < H) · [e_min, e_max],   τ: the first step outside
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -27,6 +29,7 @@ from mcetm.data.transitions import Transitions
 from mcetm.dynamics.world import World
 from mcetm.estimates.asked import Asked
 from mcetm.estimates.quantity import Quantity, times
+from mcetm.estimates.rewards import RewardRange
 from mcetm.settings import Positive, settings
 
 
@@ -64,9 +67,16 @@ class Rollouts:
 
 @eqx.filter_jit
 def _advance(
-    world: World, obs: Float[Array, "members rows obs"], action: Array, key: PRNGKeyArray
+    world: World,
+    obs: Float[Array, "policies members rows obs"],
+    action: Float[Array, "policies members rows action"],
+    key: PRNGKeyArray,
+    time: Int[Array, ""],
 ) -> tuple[Array, ...]:
-    """One step of every episode in its own member: next state, reward, whether it ends, whether outside."""
+    """One step of every episode in its own member: next state, reward, whether it ends, whether outside.
+
+    Policies meet the same noise.
+    """
 
     def one(member: Array, obs: Array, action: Array, key: PRNGKeyArray) -> tuple[Array, ...]:
         draw_key, score_key = jax.random.split(key)
@@ -82,44 +92,50 @@ def _advance(
             outside,
         )
 
-    members, rows = obs.shape[:2]
-    keys = jax.random.split(key, (members, rows))
+    members, rows = obs.shape[1:3]
+    keys = jax.random.split(jax.random.fold_in(key, time), (members, rows))
     in_member = jax.vmap(one, in_axes=(None, 0, 0, 0))
-    return jax.vmap(in_member)(jnp.arange(members), obs, action, keys)
+    of_policy = jax.vmap(in_member, in_axes=(0, 0, 0, 0))
+    return jax.vmap(of_policy, in_axes=(None, 0, 0, None))(jnp.arange(members), obs, action, keys)
 
 
 def roll_out(
     world: World,
-    policy: Asked,
+    policies: Sequence[Asked],
     log: Transitions,
     quantity: Quantity,
     config: ModelBasedSettings,
-    bounds: tuple[float, float],
+    bounds: RewardRange,
     *,
     seed: int = 0,
-) -> Rollouts:
-    """Whole episodes of a policy; the policy itself acts in NumPy, as it would outside."""
-    rng = np.random.default_rng(seed)
-    chosen = rng.permutation(log.num_episodes)[: config.starts]
+) -> list[Rollouts]:
+    """Whole episodes of each policy, side by side; policies act in NumPy, as they would outside."""
+    chosen = np.random.default_rng(seed).permutation(log.num_episodes)[: config.starts]
+    noise = [np.random.default_rng((seed, 1)) for _ in policies]
     rows = np.repeat(log.obs[log.episode_starts[chosen]], config.repeats, axis=0)
-    members = world.model.num_members
-    obs = np.broadcast_to(rows, (members, *rows.shape)).astype(np.float32)
-    shape = obs.shape[:2]
+    obs = np.broadcast_to(rows, (len(policies), world.model.num_members, *rows.shape)).astype(np.float32)
+    shape = obs.shape[:3]
+    action = np.zeros((*shape, log.action_dim), np.float32)
     alive, inside = np.ones(shape, bool), np.ones(shape, bool)
     total, trusted, rest = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     outside, steps = np.zeros(shape), np.zeros(shape, int)
     leaves = np.full(shape, quantity.horizon)
     worth, lengths = quantity.weights, quantity.lengths
-    with progress(f"episodes of {policy.name} in the model", quantity.horizon, unit="steps") as advance:
+    with progress("episodes in the model", quantity.horizon, unit="steps") as advance:
         for t in range(quantity.horizon):
-            action = policy.act(obs.reshape(-1, obs.shape[-1]), rng).reshape(*shape, -1)
-            key = jax.random.fold_in(jax.random.key(seed), t)
-            found = _advance(world, jnp.asarray(obs), jnp.asarray(action), key)
+            for i, policy in enumerate(policies):
+                if alive[i].any():
+                    action[i] = policy.act(obs[i].reshape(-1, obs.shape[-1]), noise[i]).reshape(
+                        action[i].shape
+                    )
+            found = _advance(
+                world, jnp.asarray(obs), jnp.asarray(action), jax.random.key(seed), jnp.asarray(t)
+            )
             following, reward, ended, out = (np.asarray(part) for part in found)
             # What a model makes up where nothing is finite any more is outside, and goes no further.
             finite = np.isfinite(following).all(axis=-1) & np.isfinite(reward)
             out = (out | ~finite) & alive
-            reward = np.clip(np.where(finite, reward, bounds[0]), *bounds)
+            reward = bounds.hold(np.where(finite, reward, bounds.going[0]), ended)
             left = alive & inside & out
             leaves[left] = t
             rest[left] = worth[t] * lengths[quantity.horizon - t]
@@ -133,9 +149,11 @@ def roll_out(
             advance(1)
             if not alive.any():
                 break
-    return Rollouts(
-        total, trusted, outside / np.maximum(steps, 1), leaves, rest, steps, np.repeat(chosen, config.repeats)
-    )
+    share, starts = outside / np.maximum(steps, 1), np.repeat(chosen, config.repeats)
+    return [
+        Rollouts(total[i], trusted[i], share[i], leaves[i], rest[i], steps[i], starts)
+        for i in range(len(policies))
+    ]
 
 
 def missed(
@@ -143,7 +161,7 @@ def missed(
     held_out: Transitions,
     quantity: Quantity,
     config: ModelBasedSettings,
-    bounds: tuple[float, float],
+    bounds: RewardRange,
     *,
     seed: int = 0,
 ) -> tuple[float, int] | None:
@@ -162,16 +180,16 @@ def missed(
     rng = np.random.default_rng(seed)
     begins = rng.permutation(begins)[: config.windows]
     members = world.model.num_members
-    obs = np.broadcast_to(held_out.obs[begins], (members, len(begins), held_out.obs_dim)).astype(np.float32)
-    alive = np.ones(obs.shape[:2], bool)
-    error = np.zeros(obs.shape[:2])
+    shape = (1, members, len(begins))
+    obs = np.broadcast_to(held_out.obs[begins], (*shape, held_out.obs_dim)).astype(np.float32)
+    alive = np.ones(shape, bool)
+    error = np.zeros(shape)
     for t in range(length):
-        action = np.broadcast_to(held_out.action[begins + t], (members, len(begins), held_out.action_dim))
-        key = jax.random.fold_in(jax.random.key(seed), t)
-        found = _advance(world, jnp.asarray(obs), jnp.asarray(action), key)
+        action = np.broadcast_to(held_out.action[begins + t], (*shape, held_out.action_dim))
+        found = _advance(world, jnp.asarray(obs), jnp.asarray(action), jax.random.key(seed), jnp.asarray(t))
         following, reward, ended, _ = (np.asarray(part) for part in found)
         finite = np.isfinite(following).all(axis=-1) & np.isfinite(reward)
-        predicted = np.where(alive & finite, np.clip(reward, *bounds), 0.0)
+        predicted = np.where(alive & finite, bounds.hold(reward, ended), 0.0)
         error += predicted - held_out.reward[begins + t]
         obs = np.where(finite[..., None], following, obs)
         alive &= ~ended & finite
@@ -188,7 +206,8 @@ def spread_of(found: Rollouts) -> tuple[float, float]:
     return members, starts
 
 
-def bounded(found: Rollouts, bounds: tuple[float, float]) -> tuple[float, float]:
+def bounded(found: Rollouts, bounds: RewardRange) -> tuple[float, float]:
     """Least and largest return, if nothing but the trusted part is believed."""
-    inside, rest = float(found.trusted.mean()), float(found.rest.mean())
-    return inside + rest * bounds[0], inside + rest * bounds[1]
+    inside = float(found.trusted.mean())
+    least, most = bounds.worth(float(found.rest.mean()), ends=float(np.mean(found.rest > 0.0)))
+    return inside + least, inside + most

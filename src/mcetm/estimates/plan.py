@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from mcetm.documents import Finite, Record, Text, read_json
 from mcetm.errors import UserError
 from mcetm.estimates.choice import Candidate
+from mcetm.estimates.estimate import IMAGINED
 from mcetm.evaluation.budget import Beliefs
 from mcetm.files import write_json
 from mcetm.tasks.registry import suggestion
@@ -125,8 +126,18 @@ def begin_plan(path: Path, found: Sequence[Candidate], budget: int | None) -> Ep
         raise UserError(f"There is no plan in {path.parent} to add a return to; begin one with --budget N.")
     if not 1 <= budget <= MOST_EPISODES:
         raise UserError(f"A plan has at least 1 and at most {MOST_EPISODES:,} episodes, not {budget}.")
-    noise = max(found[0].estimates.of[0].log_spread, 1e-9)
-    return EpisodePlan(budget=budget, noise=noise, priors=[prior_of(one) for one in found])
+    return EpisodePlan(budget=budget, noise=noise_of(found), priors=[prior_of(one) for one in found])
+
+
+def noise_of(found: Sequence[Candidate]) -> float:
+    """How much episodes of one policy will differ: as imagined ones do, else as those of the log.
+
+    The log may be of many policies, whose returns differ far more than those of one.
+    """
+    imagined = [e.details.get(IMAGINED) for one in found for e in one.estimates.of if e.estimator == "model"]
+    known = [spread for spread in imagined if spread]
+    spread = float(np.sqrt(np.mean(np.square(known)))) if known else found[0].estimates.of[0].log_spread
+    return max(spread, 1e-9)
 
 
 def prior_of(one: Candidate) -> Prior:

@@ -28,6 +28,9 @@ class VerdictSettings:
     """Most that half an interval may be, in the same spreads: a wider one says nothing."""
     episodes: Positive = 5
     """Fewest episodes: with fewer, resampling them says little."""
+    rewards: Fraction = 0.3
+    """Least rank correlation of the rewards of held-out episodes and those that the world predicts. With
+    less, rewards do not depend on what was seen and done, as where a column was shuffled or shifted."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,8 @@ class Evidence:
     """What the estimator is wrong by where it can be checked; None where nothing was there to compare."""
     half_width: float
     """Half the interval."""
+    rewards: float | None = None
+    """Rank correlation of predicted and recorded rewards; None where they do not vary."""
 
 
 def believe(found: Evidence, scale: ReturnScale, rules: VerdictSettings) -> tuple[bool, list[str]]:
@@ -78,6 +83,11 @@ def believe(found: Evidence, scale: ReturnScale, rules: VerdictSettings) -> tupl
     if scale.episodes < rules.episodes:
         count = "one episode" if scale.episodes == 1 else f"{scale.episodes} episodes"
         against.append(f"the log has {count}, too few to resample")
+    if found.rewards is not None and not found.rewards >= rules.rewards:
+        against.append(
+            "the log's rewards hardly depend on what was seen and done: predicted and recorded ones have a "
+            f"rank correlation of {found.rewards:.2f}"
+        )
     if found.missed is None:
         against.append("nothing in the log is long enough to check the estimator against")
     elif not abs(found.missed) <= rules.tolerance * scale.spread:

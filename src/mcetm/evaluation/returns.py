@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mcetm.arguments import require, whole
+from mcetm.envs.collection import MOST_PROCESSES
 from mcetm.envs.pool import Pool
 from mcetm.envs.simulate import Block
 from mcetm.errors import UserError
@@ -182,7 +183,9 @@ class Evaluations:
         return f"{task}: return {with_spread(self.means.tolist())}{over}{score} ({episodes} episodes each)"
 
 
-def evaluate(policies: Any, task: str | Task, *, episodes: int = 10, seed: int = 0) -> Evaluations:
+def evaluate(
+    policies: Any, task: str | Task, *, episodes: int = 10, seed: int = 0, processes: int = 1
+) -> Evaluations:
     """Run policies in their environment.
 
     **Arguments:**
@@ -191,6 +194,7 @@ def evaluate(policies: Any, task: str | Task, *, episodes: int = 10, seed: int =
     - `task`: the name of a task, or a `Task`.
     - `episodes`: whole episodes of each policy.
     - `seed`: of the environments; all policies meet the same starts.
+    - `processes`: simulators that share the episodes; returns are the same for any number of them.
 
     **Returns:** returns and lengths of every episode; printed, their mean, spread and normalised score.
     """
@@ -203,4 +207,7 @@ def evaluate(policies: Any, task: str | Task, *, episodes: int = 10, seed: int =
     networks = [policy.network for policy in given]
     require("task", task, "a Task or the name of one", str, Task)
     where = get_task(task) if isinstance(task, str) else task
-    return Evaluations(tuple(evaluate_policies(where, networks, episodes=episodes, seed=seed)))
+    whole("processes", processes, least=1, most=MOST_PROCESSES)
+    with Pool(processes) as pool:
+        found = evaluate_policies(where, networks, episodes=episodes, seed=seed, pool=pool)
+    return Evaluations(tuple(found))

@@ -21,6 +21,7 @@ from mcetm.agents.inside import Inside, inside_of
 from mcetm.agents.policy import Policy
 from mcetm.data.card import Card, make_card
 from mcetm.data.transitions import Transitions
+from mcetm.dynamics.accuracy import accuracy_of
 from mcetm.errors import UserError
 from mcetm.files import write_json
 from mcetm.memory import is_shortage
@@ -198,7 +199,8 @@ def run_training(
         energies = ()
         if models is not None and models.held_out is not None and models.deltas is not None:
             energies = EnergyCounts.of(models.held_out, models.deltas)
-        Findings(tuple(inside), regions, energies).save(folder)
+        accuracy = None if models is None else accuracy_of(models.world.model, holdout)
+        Findings(tuple(inside), regions, energies, accuracy).save(folder)
         make_page(folder)
     return run
 

@@ -62,8 +62,8 @@ def shown(value: float) -> str:
     return f"{value:,.1f}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
-def show_choice(choice: Choice, console: Console) -> None:
-    """Print which policy to deploy, and those that it was chosen from."""
+def show_choice(choice: Choice, console: Console, *, advise: bool = True) -> None:
+    """Print which policy to deploy, and those that it was chosen from; a plan with returns advises itself."""
     from rich.table import Table
     from rich.text import Text
 
@@ -79,6 +79,8 @@ def show_choice(choice: Choice, console: Console) -> None:
         believed = "yes" if one.estimates.believed else "no"
         table.add_row(Text(one.name), "–" if chosen is None else chosen.label, *cells[:2], believed)
     console.print(table)
+    if not advise:
+        return
     picked = choice.picked
     words = "Deploy none of them yet." if picked is None else f"Deploy {picked.name} ({picked.folder})."
     console.print(Text(words, style="bold"))
@@ -98,15 +100,17 @@ def show_plan(plan: EpisodePlan, console: Console) -> None:
         mean = f"{shown(float(beliefs.mean[i]))} ± {shown(spread)}"
         table.add_row(Text(name), str(run.count(name)), mean)
     console.print(table)
+    if plan.measured and plan.following is not None:
+        console.print(Text(f"Best so far: {plan.names[beliefs.best]}."))
     if plan.following is None:
         console.print(
             Text(f"All {plan.budget} episodes are run. Deploy {plan.names[beliefs.best]}.", style="bold")
         )
         return
     console.print(Text(f"Next episode ({len(run) + 1} of {plan.budget}): {plan.following}", style="bold"))
-    counts = Counter(plan.order)
-    rest = ", ".join(f"{count} of {name}" for name, count in counts.items())
-    console.print(Text(f"If each earns what is expected, the {plan.left} that are left are {rest}."))
+    if plan.left > 1:
+        rest = ", ".join(f"{count} of {name}" for name, count in Counter(plan.order).items())
+        console.print(Text(f"If each earns what is expected, the {plan.left} that are left are {rest}."))
 
 
 def draw_estimates(path: Path, found: Sequence[Estimates]) -> None:

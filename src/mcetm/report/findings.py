@@ -11,6 +11,7 @@ from mcetm.agents.inside import Inside
 from mcetm.agents.regions import Regions
 from mcetm.data.histogram import histogram
 from mcetm.documents import read_json
+from mcetm.dynamics.accuracy import Accuracy
 from mcetm.files import write_json
 
 _NAME = "report.json"
@@ -43,6 +44,8 @@ class Findings:
     """How much of the held-out episodes each policy is trusted on."""
     regions: Regions | None = None
     energies: tuple[EnergyCounts, ...] = ()
+    accuracy: Accuracy | None = None
+    """Of the run's model on held-out episodes."""
 
     def save(self, folder: Path) -> None:
         """Write it into a run's folder."""

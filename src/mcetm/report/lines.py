@@ -1,4 +1,4 @@
-"""Lines over updates: as data for a chart that can be zoomed, and drawn for paper. Both show the same."""
+"""Lines over steps: as data for a chart that can be zoomed, and drawn for paper. Both show the same."""
 
 from __future__ import annotations
 
@@ -44,17 +44,23 @@ class Line:
 
 
 def lines_figure(
-    path: Path, words: str, lines: Sequence[Line], *, up: str, level: float | None = None
+    path: Path,
+    words: str,
+    lines: Sequence[Line],
+    *,
+    up: str,
+    along: str = "updates",
+    level: float | None = None,
 ) -> str:
     """The chart as a part of a page; the drawn picture is written to `path`.
 
     `level` is a number to compare with, such as what the data's own episodes earned.
     """
-    _draw(path, lines, up=up, level=level)
+    _draw(path, lines, up=up, along=along, level=level)
     steps = sorted({step for line in lines for step in line.steps})
     place = {step: i for i, step in enumerate(steps)}
 
-    def along(line: Line, values: Sequence[float] | None) -> list[float | None] | None:
+    def at_steps(line: Line, values: Sequence[float] | None) -> list[float | None] | None:
         if values is None:
             return None
         found: list[float | None] = [None] * len(steps)
@@ -67,23 +73,23 @@ def lines_figure(
             "name": one_line(line.name),
             "style": i % len(STYLES),
             "dash": i % 3,
-            "values": along(line, line.values),
-            "low": along(line, line.low),
-            "high": along(line, line.high),
+            "values": at_steps(line, line.values),
+            "low": at_steps(line, line.low),
+            "high": at_steps(line, line.high),
         }
         for i, line in enumerate(lines)
     ]
     if level is not None:
         flat = [_short(level)] * len(steps)
         drawn.append({"name": "the log", "style": 11, "dash": 3, "values": flat, "low": None, "high": None})
-    return chart(path, words, {"x": steps, "along": "updates", "up": up, "lines": drawn})
+    return chart(path, words, {"x": steps, "along": along, "up": up, "lines": drawn})
 
 
 def _short(value: float) -> float | None:
     return float(f"{value:.5g}") if math.isfinite(value) else None
 
 
-def _draw(path: Path, lines: Sequence[Line], *, up: str, level: float | None) -> None:
+def _draw(path: Path, lines: Sequence[Line], *, up: str, along: str, level: float | None) -> None:
     with figure(path, width=7.0, height=3.6, formulas=False) as drawn:
         axis = drawn.subplots()
         for line, style in zip(lines, STYLES * (1 + len(lines) // len(STYLES)), strict=False):
@@ -95,7 +101,7 @@ def _draw(path: Path, lines: Sequence[Line], *, up: str, level: float | None) ->
                 axis.fill_between(line.steps, line.low, line.high, color=style["color"], alpha=0.15)
         if level is not None:
             axis.axhline(level, color="0.5", linewidth=1, label="the log")
-        axis.set(xlabel="updates", ylabel=up)
+        axis.set(xlabel=along, ylabel=up)
         if len(lines) > 5:
             legend_below(drawn, [axis], ncols=3, fontsize=8)
         else:

@@ -13,6 +13,7 @@ from mcetm.data.card import Card
 from mcetm.estimates import Estimates, PolicyEstimates
 from mcetm.files import write_text
 from mcetm.numbers import number, numbers, with_spread
+from mcetm.report.accuracy import accuracy_part
 from mcetm.report.card import transitions_of
 from mcetm.report.drawn import draw_energies
 from mcetm.report.estimates import cells_of, draw_estimates, reasons
@@ -59,6 +60,7 @@ def write_report(run: RunPage) -> Path:
         section("Returns", _returns(run.results)),
         section("Estimates from the log alone", _estimates(figures / "estimates", run.estimates)),
         section("The log", "" if run.card is None else _log(run.card)),
+        section("How well the model predicts", _accuracy(figures / "accuracy", findings)),
         section("While it learned", _learning(figures / "learning", run.histories, run.results)),
         section(f"Signals of {own}", _signals(figures, run.histories[own])),
         section("Where the policies go", _diagnosis(run.results)),
@@ -164,6 +166,10 @@ def _energies(path: Path, findings: Findings) -> str:
         return ""
     draw_energies(path, findings.energies)
     return picture(path, "Energies that each member's samples reach on held-out data, and its threshold δ.")
+
+
+def _accuracy(path: Path, findings: Findings) -> str:
+    return "" if findings.accuracy is None else accuracy_part(path, findings.accuracy)
 
 
 def _log(card: Card) -> str:

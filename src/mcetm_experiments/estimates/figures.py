@@ -50,6 +50,11 @@ def show_estimates(results: dict[str, Any], console: Console) -> None:
             )
         table.add_section()
     console.print(table)
+    for log, found in results["summary"]["logs"].items():
+        if (makers := found["chosen"]["of_makers"])["cases"]:
+            console.print(
+                f"Policies that collected {log}, apart: its interval holds the truth in {share(makers)}"
+            )
     for estimator, of in results["summary"]["coverage"].items():
         console.print(
             f"{_NAMES[estimator]}, all logs: the 90 % interval holds the truth in {share(of['all'])}; "

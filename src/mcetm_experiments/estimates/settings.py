@@ -36,6 +36,9 @@ class EstimatesStudy:
     episodes: Positive = 200
     """Episodes in the simulator from which the true return of each policy is measured."""
 
+    rows: Annotated[Positive | None, arg(metavar="INT")] = None
+    """Rows of each log, collected anew. None: as many as the dataset has."""
+
     seeds: Positive = 2
     """Logs of each name."""
 

@@ -26,10 +26,11 @@ from mcetm import (
     load_dataset,
 )
 from mcetm.data import Transitions
-from mcetm.envs import collect_recipe, find_policy
-from mcetm.estimates import LABELS, DoublyRobustSettings, FQESettings, ModelBasedSettings
+from mcetm.envs import available_cores, collect_recipe, find_policy
+from mcetm.estimates import LABELS, FQESettings, ModelBasedSettings
 from mcetm.files import write_json
 from mcetm.pipeline import describe_environment
+from mcetm.settings import to_plain
 from mcetm.tasks import RECIPES, get_task
 from mcetm_experiments.estimates.figures import draw_estimates
 from mcetm_experiments.estimates.measures import coverage, measures
@@ -45,13 +46,10 @@ _FRESH = 1_000_000
 PRESETS: dict[str, EstimateSettings] = {
     "quick": EstimateSettings(),
     "fast": EstimateSettings(
-        fqe=FQESettings(
-            replicas=5, width=256, batch_size=1024, steps=60_000, learning_rate=1e-3, polyak=0.05
-        ),
+        fqe=FQESettings(width=256, batch_size=512, steps=20_000, learning_rate=1e-3, samples=1),
         model_based=ModelBasedSettings(starts=50),
-        doubly_robust=DoublyRobustSettings(folds=3),
         model=GaussianEnsemble(
-            members=5, elites=5, bootstrap=True, width=200, depth=4, batch_size=1024, steps=30_000
+            members=5, elites=5, bootstrap=True, width=200, depth=4, batch_size=1024, steps=20_000
         ),
     ),
 }
@@ -71,9 +69,10 @@ def run_estimates(settings: EstimatesStudy) -> dict[str, Any]:
         for seed in range(settings.seed, settings.seed + settings.seeds):
             setting = {
                 "log": name,
-                "preset": settings.preset,
+                "rows": settings.rows,
                 "lengths": settings.lengths,
                 "episodes": settings.episodes,
+                "estimators": to_plain(PRESETS[settings.preset]),
                 "seed": seed,
             }
             path = settings.out / "parts" / f"{name}-{settings.preset}-{seed}.json"
@@ -81,7 +80,8 @@ def run_estimates(settings: EstimatesStudy) -> dict[str, Any]:
             def make(name: str = name, seed: int = seed, known: dict[str, Policy] = policies) -> Any:
                 if not known:
                     known.update(policies_of(name, settings.lengths))
-                return measure(log_of(name, seed), name, known, settings.preset, settings.episodes, seed)
+                true = true_returns(known, name, settings)
+                return measure(log_of(name, seed, settings.rows), name, known, true, settings.preset, seed)
 
             parts.append(kept(path, setting, make))
         logs[name] = {"parts": parts}
@@ -97,9 +97,33 @@ def run_estimates(settings: EstimatesStudy) -> dict[str, Any]:
     return results
 
 
-def log_of(name: str, seed: int) -> Transitions:
-    """The dataset itself for seed 0, else another one by its recipe."""
-    return load_dataset(name) if seed == 0 else collect_recipe(RECIPES[name], seed=seed)
+def log_of(name: str, seed: int, rows: int | None = None) -> Transitions:
+    """The dataset itself for seed 0, else another one by its recipe; of another length if it is asked for."""
+    if seed == 0 and rows is None:
+        return load_dataset(name)
+    return collect_recipe(RECIPES[name], steps=rows, seed=seed)
+
+
+def true_returns(policies: dict[str, Policy], name: str, settings: EstimatesStudy) -> dict[str, Any]:
+    """Mean return of each policy and its error, kept for all logs of a task that share its policies."""
+    checksums = {label: policy.network.checksum for label, policy in policies.items()}
+    task = RECIPES[name].task
+
+    def make() -> dict[str, Any]:
+        found = evaluate(
+            list(policies.values()),
+            task,
+            episodes=settings.episodes,
+            seed=_FRESH,
+            processes=available_cores(),
+        )
+        return {
+            label: [one.mean, one.std / np.sqrt(settings.episodes)]
+            for label, one in zip(policies, found.of_policies, strict=True)
+        }
+
+    setting = {"task": task, "episodes": settings.episodes, "policies": checksums}
+    return kept(settings.out / "returns" / f"{task}.json", setting, make)
 
 
 def policies_of(name: str, lengths: Sequence[int]) -> dict[str, Policy]:
@@ -123,17 +147,21 @@ def policies_of(name: str, lengths: Sequence[int]) -> dict[str, Policy]:
 
 
 def measure(
-    log: Transitions, name: str, policies: dict[str, Policy], preset: str, episodes: int, seed: int
+    log: Transitions,
+    name: str,
+    policies: dict[str, Policy],
+    true: dict[str, Any],
+    preset: str,
+    seed: int,
 ) -> dict[str, Any]:
-    """The estimates of all policies from one log, and their true returns."""
+    """The estimates of all policies from one log, beside their true returns."""
     makers = {policy for part in RECIPES[name].parts for policy in part.policies}
-    true = evaluate(list(policies.values()), RECIPES[name].task, episodes=episodes, seed=_FRESH)
     found = estimate(list(policies.values()), log, settings=PRESETS[preset], seed=seed)
     rows = {}
-    for (label, _), result, one in zip(policies.items(), true.of_policies, found.of_policies, strict=True):
+    for label, one in zip(policies, found.of_policies, strict=True):
         rows[label] = {
-            "true": result.mean,
-            "error": result.std / np.sqrt(episodes),
+            "true": true[label][0],
+            "error": true[label][1],
             "collected": label in makers,
             "believed": one.believed,
             "chosen": None if one.chosen is None else one.chosen.estimator,
@@ -171,6 +199,13 @@ def summary(logs: dict[str, Any]) -> dict[str, Any]:
                 "believed": sum(believed for _, believed in cases),
                 "coverage": coverage([hit for hit, _ in cases]),
                 "coverage_believed": coverage([hit for hit, believed in cases if believed]),
+                "of_makers": coverage(
+                    [
+                        hit
+                        for part in log["parts"]
+                        for hit, _ in _cases(part["policies"], estimator, makers=True)
+                    ]
+                ),
                 **_mean(found),
             }
     return {
@@ -206,12 +241,12 @@ def _of_part(policies: dict[str, Any], estimator: str) -> dict[str, float] | Non
     )
 
 
-def _cases(policies: dict[str, Any], estimator: str) -> list[tuple[bool, bool]]:
-    """Whether each interval holds the true return, and whether it was believed."""
+def _cases(policies: dict[str, Any], estimator: str, *, makers: bool = False) -> list[tuple[bool, bool]]:
+    """Whether each interval holds the true return, and whether it was believed; makers of the log apart."""
     found = []
     for row in policies.values():
         one = _picked(row, estimator)
-        if one is not None and not row["collected"]:
+        if one is not None and row["collected"] == makers:
             low, high = one["interval"]
             found.append((bool(low <= row["true"] <= high), bool(one["believed"])))
     return found

@@ -77,6 +77,7 @@ def test_the_study_counts_and_keeps_its_parts(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(study, "measure", lambda *a: PART)
     monkeypatch.setattr(study, "policies_of", lambda *a: {"a": None})
     monkeypatch.setattr(study, "log_of", lambda *a: None)
+    monkeypatch.setattr(study, "true_returns", lambda *a: {})
     settings = EstimatesStudy(logs=("tank-mixed",), seeds=2, out=tmp_path)
     results = run_estimates(settings)
     fqe = results["summary"]["logs"]["tank-mixed"]["fqe"]
@@ -85,6 +86,8 @@ def test_the_study_counts_and_keeps_its_parts(tmp_path: Path, monkeypatch: pytes
     assert fqe["coverage_believed"]["share"] == pytest.approx(1 / 2)
     assert fqe["spearman"] == pytest.approx(1.0)
     assert fqe["absolute_error"] == pytest.approx((0.5 + 4.0 + 12.0) / 3), "the log's maker is apart"
+    assert fqe["of_makers"]["cases"] == 2
+    assert fqe["of_makers"]["share"] == 0.0
     assert results["summary"]["logs"]["tank-mixed"]["doubly-robust"]["answered"] == 0
     assert json.loads((tmp_path / "results.json").read_text())["study"] == "estimates"
     assert (tmp_path / "estimates.svg").is_file()
