@@ -162,6 +162,10 @@ def test_the_verdict_says_what_speaks_against_an_estimate() -> None:
     assert believe(Evidence(1.0, 0.95, 1.0, 5.0), scale, rules)[0]
     for evidence, words in (
         (Evidence(0.2, 1.0, 0.0, 1.0), "80% of the policy's actions are unlike"),
+        (
+            Evidence(1.0, 1.0, 0.0, 1.0, surprise=1.8),
+            "all together, unlike the log's: they surprise 1.8 times",
+        ),
         (Evidence(1.0, 0.5, 0.0, 1.0), "50% of the steps of imagined episodes leave"),
         (Evidence(1.0, 1.0, -8.0, 1.0), "known to be wrong by 8"),
         (Evidence(1.0, 1.0, None, 1.0), "nothing in the log"),

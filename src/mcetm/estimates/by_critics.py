@@ -65,7 +65,7 @@ def estimate_by_critics(case: Case) -> list[Estimate]:
             "spread_over_critics": over_critics,
             "spread_over_replicas": spread,
         }
-        details |= known(missed_of_the_log=missing, actions_inside=one.inside)
+        details |= known(missed_of_the_log=missing, actions_inside=one.inside, actions_surprise=one.surprise)
         verdict = case.believe(one, worse, interval)
         found.append(case.estimate("fqe", one, value, interval, verdict, details, config))
     return found

@@ -34,7 +34,7 @@ def estimate_by_model(case: Case) -> list[Estimate]:
             "spread_over_first_states": over_starts,
             IMAGINED: float(rolled.returns.std(axis=1).mean()),
             "mean_length": float(rolled.lengths.mean()),
-            **known(missed_of_the_log=missing, actions_inside=one.inside),
+            **known(missed_of_the_log=missing, actions_inside=one.inside, actions_surprise=one.surprise),
         }
         verdict = case.believe(one, missing, interval)
         found.append(case.estimate("model", one, value, interval, verdict, details, config))

@@ -72,6 +72,8 @@ class Question:
     policy: Asked
     inside: float | None
     """Share of held-out states in which its action is inside the trust region; None without one."""
+    surprise: float | None
+    """How surprising its actions are there, on average; the log's own have 1. None without a score of pairs."""
     rollouts: Rollouts
     """Its imagined episodes."""
 
@@ -133,7 +135,7 @@ class Case:
         """Whether an estimate is believed, and why: `missing` is what it is known to be wrong by."""
         steps = None if self.world.trust is None else 1.0 - one.outside
         half = 0.5 * (interval[1] - interval[0])
-        evidence = Evidence(one.inside, steps, missing, half, self.rewards)
+        evidence = Evidence(one.inside, steps, missing, half, self.rewards, one.surprise)
         return believe(evidence, self.scale, self.settings.verdict)
 
     def estimate(

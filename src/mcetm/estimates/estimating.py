@@ -74,7 +74,7 @@ def estimate_policies(
     bounds = RewardRange.of(log)
     rolled = roll_out(world, asked, log, quantity, config.model_based, bounds, seed=seed)
     questions = tuple(
-        Question(policy, _actions_inside(policy, held_out_of(log, held), world, seed), rollouts)
+        Question(policy, *_beside_the_log(policy, held_out_of(log, held), world, seed), rollouts)
         for policy, rollouts in zip(asked, rolled, strict=True)
     )
     following = next_actions(asked, log, config.fqe.samples, seed=seed) if needed else None
@@ -99,11 +99,15 @@ def _held_out(log: Transitions, share: float, seed: int) -> np.ndarray:
     return held
 
 
-def _actions_inside(policy: Asked, held_out: Transitions, world: World, seed: int) -> float | None:
-    """Share of held-out states in which the policy's action is inside the trust region."""
+def _beside_the_log(
+    policy: Asked, held_out: Transitions, world: World, seed: int
+) -> tuple[float | None, float | None]:
+    """In held-out states: the share of the policy's actions inside the trust region, and their surprise."""
     if world.trust is None:
-        return None
+        return None, None
     rows = np.random.default_rng(seed).permutation(len(held_out))[:_ROWS]
     obs = held_out.obs[rows]
     score = world.pair_score(obs, policy.actions(obs, 1, seed=seed)[:, 0])
-    return float(np.mean(np.asarray(score) <= float(world.trust.pair_limit)))
+    inside = float(np.mean(np.asarray(score) <= float(world.trust.pair_limit)))
+    pairs = world.trust.pairs
+    return inside, None if pairs is None else float(pairs.surprise(score).mean())

@@ -21,6 +21,9 @@ class VerdictSettings:
     coverage: Fraction = 0.6
     """Least share of pairs (s, a) inside the trust region: the policy's actions in the log's states, and
     the steps of imagined episodes."""
+    surprise: Rate = 1.3
+    """Most that the policy's actions may surprise in the log's states, on average; the log's own have 1. Each
+    may be inside the trust region, and all together be a policy that nobody has seen."""
     tolerance: Rate = 0.5
     """Most that an estimator may be wrong by where it can be checked, in spreads of the log's own episode
     returns."""
@@ -69,6 +72,8 @@ class Evidence:
     """Half the interval."""
     rewards: float | None = None
     """Rank correlation of predicted and recorded rewards; None where they do not vary."""
+    surprise: float | None = None
+    """How surprising the policy's actions are in the log's states, on average."""
 
 
 def believe(found: Evidence, scale: ReturnScale, rules: VerdictSettings) -> tuple[bool, list[str]]:
@@ -80,6 +85,11 @@ def believe(found: Evidence, scale: ReturnScale, rules: VerdictSettings) -> tupl
     ):
         if share is not None and not share >= rules.coverage:
             against.append(what.format(1.0 - share))
+    if found.surprise is not None and not found.surprise <= rules.surprise:
+        against.append(
+            "in the log's states, the policy's actions are, all together, unlike the log's: they surprise "
+            f"{found.surprise:.1f} times as much"
+        )
     if scale.episodes < rules.episodes:
         count = "one episode" if scale.episodes == 1 else f"{scale.episodes} episodes"
         against.append(f"the log has {count}, too few to resample")
