@@ -182,7 +182,7 @@ def folders() -> Iterator[Case]:
             number += 1
             reader = list(asked)[number % len(asked)]
 
-            def prepare(place: Place, damage: Any = damage, file: str = file) -> None:
+            def damaged(place: Place, damage: Any = damage, file: str = file) -> None:
                 _good(place)
                 damage(_where(place.copy("sweep"), file))
 
@@ -190,7 +190,7 @@ def folders() -> Iterator[Case]:
                 GROUP,
                 f"{reader}: {file}: {name}",
                 *asked[reader],
-                prepare=prepare,
+                prepare=damaged,
                 words=("sweep",),
                 expect="either",
             )

@@ -95,7 +95,7 @@ def open_parquet(path: Path) -> Iterator[Any]:
 def check_declared(path: Path, table: Any, names: Sequence[str]) -> None:
     """Refuse columns that, by what a Parquet file says of them, it cannot hold or the memory not take."""
     about = table.metadata
-    said: dict[str, int] = dict.fromkeys(names, about.num_rows * _NUMBER_BYTES)
+    said = {name: about.num_rows * _NUMBER_BYTES for name in names}
     places = [i for i in range(about.num_columns) if about.schema.column(i).path in said]
     for part in (about.row_group(g).column(i) for g in range(about.num_row_groups) for i in places):
         said[part.path_in_schema] += part.total_uncompressed_size
@@ -113,7 +113,7 @@ def numpy_of(column: Any) -> np.ndarray:
         chunk.validate(full=True)
         known = chunk.dictionary.to_numpy(zero_copy_only=False)
         if chunk.null_count:
-            known = np.append(known.astype(object), None)
+            known = np.concatenate([known.astype(object), np.array([None], object)])
         parts.append(known[chunk.indices.fill_null(len(known) - 1).to_numpy(zero_copy_only=False)])
     return np.concatenate(parts) if parts else np.zeros(0, object)
 

@@ -73,7 +73,7 @@ class Question:
     inside: float | None
     """Share of held-out states in which its action is inside the trust region; None without one."""
     surprise: float | None
-    """How surprising its actions are there, on average; the log's own have 1. None without a score of pairs."""
+    """How surprising its actions are there, on average; the log's own have 1. None without a pair score."""
     rollouts: Rollouts
     """Its imagined episodes."""
 

@@ -52,7 +52,7 @@ def diagnose(agent: Agent, visited: list[Rows], holdout: Transitions) -> dict[st
     for learner, world, rows in zip(each, worlds, visited, strict=True):
         settled, returns = _settled(rows, learner.config.discount)
         chosen = np.random.default_rng(0).choice(settled, _ROWS)
-        batch = Batch(*(jnp.asarray(rows[name][chosen]) for name in Batch.__annotations__))
+        batch = Batch.of_fields({name: column[chosen] for name, column in rows.items()})
         numbers = {
             "return_to_go": returns[chosen].mean(),
             **measure(learner, world, view, batch, key=jax.random.key(1)),
