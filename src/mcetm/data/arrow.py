@@ -95,7 +95,7 @@ def open_parquet(path: Path) -> Iterator[Any]:
 def check_declared(path: Path, table: Any, names: Sequence[str]) -> None:
     """Refuse columns that, by what a Parquet file says of them, it cannot hold or the memory not take."""
     about = table.metadata
-    said = {name: about.num_rows * _NUMBER_BYTES for name in names}
+    said = dict.fromkeys(names, about.num_rows * _NUMBER_BYTES)
     places = [i for i in range(about.num_columns) if about.schema.column(i).path in said]
     for part in (about.row_group(g).column(i) for g in range(about.num_row_groups) for i in places):
         said[part.path_in_schema] += part.total_uncompressed_size
