@@ -74,18 +74,9 @@ def _pictures_of(page: Path) -> set[str]:
     return drawn & set(re.findall(r"!\[[^\]]+\]\(\.\./figures/(\w+)\.png\)", text))
 
 
-NOT_DRAWN_YET = {"combo"}
-"""`benchmarks/method.py` can draw it; its page does not have it yet."""
-
-
 @pytest.mark.parametrize(
     "page",
-    [
-        p
-        for kind in ("models", "algorithms")
-        for p in (DOCS / "explanation" / kind).glob("[a-z]*.md")
-        if p.stem not in NOT_DRAWN_YET
-    ],
+    [p for kind in ("models", "algorithms") for p in (DOCS / "explanation" / kind).glob("[a-z]*.md")],
     ids=lambda page: str(page.relative_to(DOCS)),
 )
 def test_a_model_or_an_algorithm_has_a_picture_of_its_own(page: Path) -> None:
