@@ -12,8 +12,6 @@ DOCS = ROOT / "docs"
 KINDS = ("tutorials", "how-to", "reference", "explanation")
 PAGES = [DOCS / "index.md", *(page for kind in KINDS for page in sorted((DOCS / kind).rglob("*.md")))]
 LONGEST_PARAGRAPH = 120
-LONGEST_LIST = 140
-"""Of a list whose items no blank lines divide; its bullets help the eye a little."""
 LONGEST_SENTENCE = 40
 """Words; 25 is what we aim at, and a path or a formula in code may count as several."""
 MEAN_SENTENCE = 16.0
@@ -45,8 +43,7 @@ def sentences(paragraph: str) -> list[int]:
 def test_paragraphs_and_sentences_are_short(page: Path) -> None:
     lengths = []
     for paragraph in paragraphs(page):
-        most = LONGEST_LIST if ITEM.match(paragraph) else LONGEST_PARAGRAPH
-        assert len(paragraph.split()) <= most, paragraph
+        assert len(paragraph.split()) <= LONGEST_PARAGRAPH, paragraph
         lengths += sentences(paragraph)
         assert max(lengths) <= LONGEST_SENTENCE, paragraph
     assert sum(lengths) / len(lengths) <= MEAN_SENTENCE
