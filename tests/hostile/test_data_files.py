@@ -777,8 +777,11 @@ def test_numbers_at_the_end_of_single_precision_have_a_card(size: float, tmp_pat
 
 def test_a_time_limit_beyond_all_rows_cuts_nothing(tmp_path: Path) -> None:
     source = d4rl(tmp_path, next_obs=None, truncated=None, terminated=None)
-    found = run("data", "inspect", source, "--time-limit", "9" * 30, "--json")
+    found = run("data", "inspect", source, "--time-limit", str(2**31 - 1), "--json")
     assert json.loads(found.out)["episodes"] == 1
+    assert_refused(
+        run("data", "inspect", source, "--time-limit", "9" * 30), "'time_limit' should be a whole number"
+    )
 
 
 @pytest.mark.parametrize("kind", ["hdf5", "npz", "parquet"])

@@ -99,7 +99,7 @@ def test_a_run_is_complete_and_one_killed_in_its_stages_is_the_same(tmp_path: Pa
     found = json.loads((folder / "results.json").read_text())["algorithms"]["MC-ETM"]
     assert len(found["returns"]) == len(found["diagnosis"]["q"]) == 2
     assert "return_to_go" in found["diagnosis"]
-    assert (folder / "report.html").read_text().count('src="data:image/') == 5
+    assert (folder / "report.html").read_text().count('src="data:image/') == 6
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == [10, 20]
     assert {"q", "spread", "truncated", "rollout_length", "return"} <= set(lines[-1])

@@ -83,13 +83,19 @@ def open_parquet(path: Path) -> Iterator[Any]:
     try:
         # A plain file handle: pyarrow would otherwise also take URLs and partitioned folders.
         with path.open("rb") as file, pa.parquet.ParquetFile(file) as table:
-            names = table.schema_arrow.names
-        with path.open("rb") as file, pa.parquet.ParquetFile(file, read_dictionary=names) as table:
+            texts = [column.name for column in table.schema_arrow if _is_text(column.type)]
+        with path.open("rb") as file, pa.parquet.ParquetFile(file, read_dictionary=texts) as table:
             yield table
     except UserError:
         raise
     except Exception as error:  # Arrow's, and those of the many layers below it
         raise unreadable(path, error) from None
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow.types as kinds
+
+    return kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_binary(kind)
 
 
 def check_declared(path: Path, table: Any, names: Sequence[str]) -> None:

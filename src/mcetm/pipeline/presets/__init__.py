@@ -57,7 +57,7 @@ def make_config(
 
     - `preset`: `quick` (the default), `fast`, `paper` or `paper-empo`.
     - `dataset`: what to train on; by default the preset's usual log.
-    - `algo`: the name of an algorithm, such as `mobile`.
+    - `algo`: the name of an algorithm.
     - `model`: the name of a model, if not the algorithm's usual one, or `module:Class` of your own.
     - `seeds`: how many policies to train.
     - `seed`: the first of their seeds.
