@@ -63,7 +63,7 @@ def make_config(
     - `seed`: the first of their seeds.
     - `task`: where returns are measured, if the log does not say.
 
-    **Returns:** all settings; `mcetm.train(settings, folder)` trains with them.
+    **Returns:** all settings; `train(settings, folder)` trains with them.
     """
     preset = "quick" if preset is None else preset
     table = _table(preset)
