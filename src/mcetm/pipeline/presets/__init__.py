@@ -51,7 +51,7 @@ def make_config(
     seed: int = 0,
     task: str | None = None,
 ) -> TrainConfig:
-    """The settings that `mcetm train` has with a preset, to look at, to change and to train with.
+    """The settings that a training has with a preset, to look at, to change and to train with.
 
     **Arguments:**
 
