@@ -101,7 +101,8 @@ def _is_text(kind: Any) -> bool:
 def check_declared(path: Path, table: Any, names: Sequence[str]) -> None:
     """Refuse columns that, by what a Parquet file says of them, it cannot hold or the memory not take."""
     about = table.metadata
-    said = dict.fromkeys(names, about.num_rows * _NUMBER_BYTES)
+    least: int = about.num_rows * _NUMBER_BYTES
+    said = dict.fromkeys(names, least)
     places = [i for i in range(about.num_columns) if about.schema.column(i).path in said]
     for part in (about.row_group(g).column(i) for g in range(about.num_row_groups) for i in places):
         said[part.path_in_schema] += part.total_uncompressed_size
