@@ -57,6 +57,14 @@ BC = mcetm.BC(width=4, depth=1, steps=2, batch_size=4)
 CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "fit: no settings": (lambda: mcetm.fit(None, log()), "fit takes settings"),
     "fit: a class": (lambda: mcetm.fit(mcetm.BC, log()), "fit takes settings"),
+    "fit: a network that takes no widths": (
+        lambda: mcetm.fit(BC, log(), network=dict),
+        "network= is called with",
+    ),
+    "fit: devices of truth": (lambda: mcetm.fit(BC, log(), devices=True), "not True or False"),
+    "train: nothing": (lambda: mcetm.train(None, "x"), "'config' should be a TrainConfig"),
+    "train: a log of words": (lambda: mcetm.train(mcetm.preset("quick"), "x", log="y"), "'log' should be"),
+    "register_task: nothing": (lambda: mcetm.register_task(None), "'task' should be a Task"),
     "fit: a word": (lambda: mcetm.fit("bc", log()), "fit takes settings"),
     "fit: no log": (lambda: mcetm.fit(BC, None), "'train' should be a log"),
     "fit: an array": (lambda: mcetm.fit(BC, np.zeros((5, 3))), "'train' should be a log .*, not a ndarray"),
@@ -186,6 +194,10 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
             ),
         ),
         "The setting 'fqe.width' is 100,000,000, and with that its networks would take",
+    ),
+    "policy: nothing is said of it": (
+        lambda: dataclasses.replace(mcetm.load_policy(Path(sys.argv[1])), about=None).save("p"),
+        "'about' should be a dictionary",
     ),
     "policy: NaN is said of it": (
         lambda: spoken(NAN).save("p"),

@@ -205,6 +205,7 @@ class Policy:
         disagreement of a model's members, it is known only while the world is at hand.
         """
         folder, network = path_of("folder", folder), self.network.plain
+        require("about", self.about, "a dictionary", Mapping)
         arrays: dict[str, np.ndarray] = {}
         for name, (weight, bias) in _named(network).items():
             arrays[f"{name}/weight"], arrays[f"{name}/bias"] = np.ascontiguousarray(weight.T), bias

@@ -131,7 +131,12 @@ def _checked(network: NetworkFactory) -> NetworkFactory:
     """The same, refusing what is no network where it is made."""
 
     def make(inputs: int, outputs: int, *, key: PRNGKeyArray) -> Any:
-        made = network(inputs, outputs, key=key)
+        try:
+            made = network(inputs, outputs, key=key)
+        except TypeError as error:
+            raise UserError(
+                f"network= is called with its inputs, its outputs and key=, and that failed: {error}."
+            ) from None
         if not callable(made):
             raise UserError(f"network= should make what can be called; it made {type(made).__name__}.")
         given = jax.ShapeDtypeStruct((inputs,), jnp.float32)

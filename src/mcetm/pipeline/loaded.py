@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from types import NoneType
 
 from mcetm.agents.policy import Policy, load_policy, seed_folders
-from mcetm.arguments import path_of
+from mcetm.arguments import path_of, require
 from mcetm.console import one_line
 from mcetm.data.card import Card, make_card
 from mcetm.data.transitions import Transitions
@@ -102,7 +103,9 @@ def train(config: TrainConfig, folder: str | Path, *, log: Transitions | None = 
 
     **Returns:** the finished run, as `load_run` reads it.
     """
-    train_run(config, Path(folder), read_log(config) if log is None else log)
+    require("config", config, "a TrainConfig, such as mcetm.preset returns", TrainConfig)
+    require("log", log, "a log (Transitions)", Transitions, NoneType)
+    train_run(config, path_of("folder", folder), read_log(config) if log is None else log)
     return load_run(folder)
 
 

@@ -167,6 +167,7 @@ def register_task(task: Task) -> Task:
 
     **Returns:** the same task.
     """
+    require("task", task, "a Task", Task)
     if _TASKS.setdefault(task.name, task) != task:
         raise UserError(f"A different task named '{task.name}' is already registered; choose another name.")
     return task
