@@ -62,6 +62,12 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
         "network= is called with",
     ),
     "fit: devices of truth": (lambda: mcetm.fit(BC, log(), devices=True), "not True or False"),
+    "preset: an algorithm of a number": (lambda: mcetm.preset("quick", algo=3), "'algo' should be"),
+    "World.of: a folder of a number": (
+        lambda: mcetm.World.of(STILL, log(), holdout=log(), folder=3),
+        "'folder' should be a folder",
+    ),
+    "require: no such field": (lambda: log().require("nobody"), "has no field 'nobody'"),
     "train: nothing": (lambda: mcetm.train(None, "x"), "'config' should be a TrainConfig"),
     "train: a log of words": (lambda: mcetm.train(mcetm.preset("quick"), "x", log="y"), "'log' should be"),
     "register_task: nothing": (lambda: mcetm.register_task(None), "'task' should be a Task"),

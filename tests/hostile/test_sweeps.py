@@ -104,3 +104,13 @@ def test_how_to_estimate_is_looked_at_even_where_returns_are_measured(change: st
     found = run("sweep", tmp_path / "plan.toml", "--out", tmp_path / "out")
     assert_refused(found, change.partition("=")[0])
     assert contents(tmp_path) == before
+
+
+def test_minutes_that_are_no_number_and_a_folder_that_is_a_loop_are_refused(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text('logs = ["tank-mixed"]\nsystems = [{ algorithm = "bc" }]\nseeds = 1\n')
+    (tmp_path / "loop").symlink_to("loop")
+    assert_refused(
+        run("sweep", plan, "--minutes", "nan", "--out", tmp_path / "out"), "should be a number of minutes"
+    )
+    assert_refused(run("sweep", plan, "--out", tmp_path / "loop"), "is a loop of links")

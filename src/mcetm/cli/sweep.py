@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -76,11 +77,14 @@ class Sweep:
 
     def _train(self) -> int:
         from mcetm.compilation import keep_programs
+        from mcetm.errors import UserError
         from mcetm.pipeline.sweep.plan import read_sweep
         from mcetm.pipeline.sweep.sweep import run_sweep
         from mcetm.tasks.own import remember
 
         path = Path(self.plan)
+        if self.minutes is not None and not 0.0 <= self.minutes < math.inf:
+            raise UserError(f"--minutes should be a number of minutes, not {self.minutes}.")
         changes = list(self.set)
         if self.executor is not None:
             changes.insert(0, f"executor.name={self.executor}")
@@ -92,9 +96,13 @@ class Sweep:
         keep_programs()
         folder = self.out or Path("sweeps") / path.stem
         try:
+            place = folder.resolve()
+        except (OSError, RuntimeError):
+            raise UserError(f"{folder} is a loop of links; choose another --out.") from None
+        try:
             run_sweep(
                 plan,
-                folder.resolve(),
+                place,
                 retry=self.retry,
                 minutes=self.minutes,
                 heard=None if self.json else _tell,

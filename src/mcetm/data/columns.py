@@ -7,10 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import NoneType
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from mcetm.arguments import require
 from mcetm.console import one_line
 from mcetm.data.faults import DataError, Fault
 from mcetm.data.names import MOST_LETTERS
@@ -92,6 +94,7 @@ class Columns:
 
 def columns_of(given: Columns | Mapping[str, Any] | None) -> Columns | None:
     """What was given as `columns=`: the settings, or the same as a dictionary."""
+    require("columns", given, "mcetm.Columns or a dictionary", Columns, Mapping, NoneType)
     return from_plain(Columns, dict(given), "columns") if isinstance(given, Mapping) else given
 
 

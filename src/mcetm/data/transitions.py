@@ -267,6 +267,8 @@ class Transitions:
     def require(self, *fields: str) -> None:
         """Refuse to go on where a needed field is absent from the log."""
         for name in fields:
+            if name not in FIELDS:
+                raise UserError(f"A log has no field '{name}'; it has: {', '.join(FIELDS)}.")
             if name in self.metadata.absent:
                 raise UserError(f"{self.metadata.source} has no {name}s, and this job needs them.")
 

@@ -129,6 +129,7 @@ class World(eqx.Module):
         require("holdout", holdout, "a log (Transitions)", Transitions)
         require("config", config, "WorldSettings", WorldSettings, NoneType)
         require("task", task, "a Task, such as mcetm.get_task returns", Task, NoneType)
+        require("folder", folder, "a folder (pathlib.Path)", Path, Folders, NoneType)
         whole("seed", seed)
         _check_widths(model, train, holdout)
         config, holdout = config or WorldSettings(), holdout.excerpt()

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mcetm.agents import ALGORITHMS
+from mcetm.arguments import require
 from mcetm.dynamics import WorldSettings
 from mcetm.errors import UserError
 from mcetm.pipeline.config import TrainConfig, algorithm_of, config_of, get, model_of, name_of, put
@@ -70,6 +71,7 @@ def make_config(
     usual: dict[str, str] = table["usual"]
     dataset = usual["dataset"] if dataset is None else dataset
     algo = usual["algorithm"] if algo is None else algo
+    require("algo", algo, "the name of an algorithm", str)
     entry = _entry(table, algo)
     algorithm = _algorithm(table, algo, entry)
     content: dict[str, Any] = {
