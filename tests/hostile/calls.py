@@ -61,13 +61,17 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: mcetm.fit(BC, log(), network=dict),
         "network= is called with",
     ),
-    "fit: devices of truth": (lambda: mcetm.fit(BC, log(), devices=True), "not True or False"),
+    "fit: devices of truth": (
+        lambda: mcetm.fit(BC, log(), devices=True),
+        "a number of devices or a list of JAX's own, not True",
+    ),
     "preset: an algorithm of a number": (lambda: mcetm.preset("quick", algo=3), "'algo' should be"),
     "World.of: a folder of a number": (
         lambda: mcetm.World.of(STILL, log(), holdout=log(), folder=3),
         "'folder' should be a folder",
     ),
     "require: no such field": (lambda: log().require("nobody"), "has no field 'nobody'"),
+    "fit: devices of words": (lambda: mcetm.fit(BC, log(), devices="x"), "a list of JAX's own, not 'x'"),
     "train: nothing": (lambda: mcetm.train(None, "x"), "'config' should be a TrainConfig"),
     "train: a log of words": (lambda: mcetm.train(mcetm.preset("quick"), "x", log="y"), "'log' should be"),
     "register_task: nothing": (lambda: mcetm.register_task(None), "'task' should be a Task"),

@@ -115,6 +115,7 @@ def test_what_was_estimated_is_the_verdict(tmp_path: Path) -> None:
 def test_an_index_links_every_report_and_says_which_run_is_not_finished(runs: Path, tmp_path: Path) -> None:
     folder = tmp_path / "many runs"
     write_run(folder / "one & only", [60.0])
+    write_run(folder / "no text: \udcff", [60.0])
     begun = write_run(folder / "begun", [1.0])
     (begun / "results.json").unlink()
     broken = write_run(folder / "broken", [1.0])
@@ -123,6 +124,7 @@ def test_an_index_links_every_report_and_says_which_run_is_not_finished(runs: Pa
     page = (folder / "index.html").read_text()
     assert needs_nothing(page)
     assert 'href="one%20%26%20only/report.html"' in page
+    assert 'href="no%20text%3A%20%FF/report.html"' in page
     assert (folder / "one & only" / "report.html").is_file()
     assert "begun is not finished" in page
     assert "broken" in page

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcetm.agents.policy import Policy, load_policy, seed_folders
-from mcetm.arguments import require
+from mcetm.arguments import path_of, require
 from mcetm.data.transitions import Transitions
 from mcetm.dynamics.world import World
 from mcetm.errors import UserError
@@ -49,6 +49,7 @@ def estimate(
     **Returns:** for each policy an estimate of each estimator: a number, a 90 % interval and whether it can
     be believed, with the reasons. Estimators that disagree are shown beside each other.
     """
+    place = None if folder is None else path_of("folder", folder)
     if isinstance(policies, str | Path):
         run = read_run(Path(policies))
         asked = [(name, policy) for name, policy in run.policies]
@@ -66,9 +67,9 @@ def estimate(
     found = estimate_policies(
         [Asked.of(policy, name, log) for name, policy in asked], log, settings, world=world, seed=seed
     )
-    if folder is not None:
+    if place is not None:
         for one in found.of_policies:
-            one.save(folder)
+            one.save(place)
     return found
 
 

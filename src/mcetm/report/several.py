@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from urllib.parse import quote
 import numpy as np
 
 from mcetm.agents.regions import Regions
+from mcetm.console import one_line
 from mcetm.evaluation.comparison import Comparison
 from mcetm.files import write_text
 from mcetm.numbers import number, with_spread
@@ -152,7 +154,7 @@ def write_index(folder: Path, runs: Sequence[Listed]) -> Path:
 def _index_row(run: Listed, found: RunPage) -> str:
     results = found.results
     own = list(results["algorithms"])[-1]
-    link = f'<a href="{quote(run.name)}/report.html">{text(run.name)}</a>'
+    link = f'<a href="{quote(os.fsencode(run.name))}/report.html">{text(one_line(run.name))}</a>'
     inside, regions = found.findings.inside, found.findings.regions
     own_inside = None if regions is None else regions.visited_inside
     cells = [

@@ -45,8 +45,10 @@ def on_devices(devices: int | Sequence[Any] | None, *, share_rows: bool = False)
         yield
         return
     known = jax.local_devices()
-    if isinstance(devices, bool):
-        raise UserError("devices= is a number of devices or a list of them, not True or False.")
+    if isinstance(devices, bool) or (
+        not isinstance(devices, int) and any(not isinstance(one, jax.Device) for one in devices)
+    ):
+        raise UserError(f"devices= is a number of devices or a list of JAX's own, not {devices!r:.100}.")
     if isinstance(devices, int) and not 1 <= devices <= len(known):
         raise UserError(f"There are {len(known)} devices here, so {devices} cannot be used (devices=).")
     token = _chosen.set(_Choice(tuple(known[:devices] if isinstance(devices, int) else devices), share_rows))
