@@ -53,18 +53,24 @@ def outside_of_log(axis: Axes, high: float) -> None:
     axis.text((EDGE + high) / 2, axis.get_ylim()[1], "not in the log", ha="center", va="top", fontsize=7)
 
 
-def draw_energy() -> None:
-    """A Gaussian and an energy of the same log, and a cut through both."""
-    train, holdout, gauss = fork_parts()
-    settings = mcetm.StandardETM(
-        members=1,
+def energies_of_fork(members: int, support: dynamics.SupportSettings | None = None) -> mcetm.StandardETM:
+    """Plain energies that the fork's pictures are drawn with."""
+    return mcetm.StandardETM(
+        members=members,
         width=48,
         count=8,
         steps=1500,
         variable="next_obs",
         ambient=dynamics.Langevin(steps=20),
         regressor=mcetm.GaussianEnsemble(members=2, elites=2, steps=50),
+        support=support,
     )
+
+
+def draw_energy() -> None:
+    """A Gaussian and an energy of the same log, and a cut through both."""
+    train, holdout, gauss = fork_parts()
+    settings = energies_of_fork(1)
     energy = cast(mcetm.EnergyModel, mcetm.fit(settings, train, holdout=holdout, seed=0))
     states, after = np.linspace(-1.0, 1.2, 111), np.linspace(-1.3, 1.3, 131)
     with picture("energy", 9.0, 3.0) as drawn:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import expit
 
 import mcetm
-from fork import EDGE, fork, fork_parts, outside_of_log
+from fork import EDGE, energies_of_fork, fork, fork_parts, outside_of_log
 from mcetm import dynamics
 from mcetm.dynamics.calibrate import held_out_energies
 from mcetm.dynamics.energy import Conditional
@@ -173,16 +173,7 @@ def draw_diffusion() -> None:
 def plain_fork() -> Any:
     """Three plain energies of the fork."""
     train, holdout, _ = fork_parts()
-    settings = mcetm.StandardETM(
-        members=3,
-        width=48,
-        count=8,
-        steps=1500,
-        variable="next_obs",
-        ambient=dynamics.Langevin(steps=20),
-        regressor=mcetm.GaussianEnsemble(members=2, elites=2, steps=50),
-        support=dynamics.SupportSettings(width=32, steps=2000),
-    )
+    settings = energies_of_fork(3, dynamics.SupportSettings(width=32, steps=2000))
     return mcetm.fit(settings, train, holdout=holdout, seed=0)
 
 

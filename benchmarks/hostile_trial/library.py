@@ -30,9 +30,10 @@ def _run(material: str) -> Any:
     return mcetm.load_run(f"{material}/mopo")
 
 
-def _case(
+def called(
     name: str, act: Callable[[Any, Any, Place], Any], expect: Any = "refused", words: tuple[str, ...] = ()
 ) -> Case:
+    """A case that calls the library in this process."""
     def do(place: Place) -> Any:
         material = str(place.material)
         found = act(_log(material), _run(material), place)
@@ -57,7 +58,7 @@ def arrays() -> Iterator[Case]:
     }  # fmt: skip
     may = {"strings of numbers", "episode of lists"}
     for name, change in changes.items():
-        yield _case(
+        yield called(
             f"library, arrays: {name}",
             lambda log, run, place, c=change: mcetm.Transitions.from_arrays(**{**good, **c}),
             "either" if name in may else "refused",
@@ -77,7 +78,7 @@ def arrays() -> Iterator[Case]:
         "terminated a list": [{"obs": np.zeros((6, 2)), "terminated": [True] * 5}],
         "NaN": [{"obs": np.full((6, 2), NAN)}],
     }.items():
-        yield _case(
+        yield called(
             f"library, arrays: episodes, {name}",
             lambda log, run, place, e=episodes: mcetm.Transitions.from_episodes(e),
             "either" if name == "terminated a list" else "refused",
@@ -92,7 +93,7 @@ def arrays() -> Iterator[Case]:
         "None inside": ((None,), (1.0,)),
         "one": ((0.0,), None),
     }.items():
-        yield _case(
+        yield called(
             f"library, arrays: bounds {name}",
             lambda log, run, place, b=bounds: mcetm.Transitions.from_arrays(
                 **good, metadata=mcetm.Metadata(action_low=b[0], action_high=b[1])
@@ -100,18 +101,18 @@ def arrays() -> Iterator[Case]:
             "either" if name in ("inf", "equal") else "refused",
         )
     for name, frame in {"a list": [1], "None": None, "a dict": {"obs_0": [1.0] * 20}, "a word": "x"}.items():
-        yield _case(
+        yield called(
             f"library, arrays: frame, {name}",
             lambda log, run, place, f=frame: mcetm.Transitions.from_dataframe(f),
         )
     for holdout in (0, 1, -1, 2, NAN, INF, "x", None, 1e-9, 0.999999):
-        yield _case(
+        yield called(
             f"library, arrays: split({holdout!r})",
             lambda log, run, place, h=holdout: log.split(holdout=h, seed=0) and None,
             "either" if holdout in (1e-9, 0.999999) else "refused",
         )
     for seed in (-1, 1.5, "x", None, 2**70):
-        yield _case(
+        yield called(
             f"library, arrays: split, seed {seed!r}",
             lambda log, run, place, s=seed: log.split(holdout=0.1, seed=s) and None,
             "either",
@@ -128,9 +129,11 @@ def arrays() -> Iterator[Case]:
         None,
         "x" * 300 + ".npz",
     ):
-        yield _case(f"library, arrays: save({str(path)[:20]!r})", lambda log, run, place, p=path: log.save(p))
+        yield called(
+            f"library, arrays: save({str(path)[:20]!r})", lambda log, run, place, p=path: log.save(p)
+        )
     for source in (None, 3, [], {}, b"x", "", "x\x00", Path("nothing"), object(), True):
-        yield _case(
+        yield called(
             f"library, arrays: load_dataset({source!r:.20})",
             lambda log, run, place, s=source: mcetm.load_dataset(s),
         )
@@ -145,15 +148,15 @@ def policies() -> Iterator[Case]:
     may = {"no rows", "large", "truth", "integers", "digits"}
     for name, value in obs.items():
         expect = "either" if name in may else "refused"
-        yield _case(
+        yield called(
             f"library, policy: policy({name})", lambda log, run, place, v=value: run.policies[0](v), expect
         )
-        yield _case(
+        yield called(
             f"library, policy: loaded policy({name})",
             lambda log, run, place, v=value: mcetm.load_policy(run.folder, seed=0)(v),
             expect,
         )
-        yield _case(
+        yield called(
             f"library, policy: trust({name})",
             lambda log, run, place, v=value: np.asarray(run.policies[0].trust(v).trusted),
             expect,
@@ -167,7 +170,7 @@ def policies() -> Iterator[Case]:
         "None rows": [None],
         "too far": np.full(1, 1e6),
     }.items():
-        yield _case(
+        yield called(
             f"library, policy: fallback, {name}",
             lambda log, run, place, f=fallback: run.policies[0](np.full((3, 3), 1e6), fallback=f),
             "either" if name == "raises" else "refused",
@@ -184,22 +187,24 @@ def policies() -> Iterator[Case]:
         "a\x00.npz",
         "folder/",
     ):
-        yield _case(
+        yield called(
             f"library, policy: export({str(path)[:20]!r})",
             lambda log, run, place, p=path: run.policies[0].export(p) and None,
         )
-        yield _case(
+        yield called(
             f"library, policy: save({str(path)[:20]!r})",
             lambda log, run, place, p=path: run.policies[0].save(p),
             "either",
         )
     for path in ("", "x", "/", "/dev/zero", 3, None, "a\x00", b"x"):
-        yield _case(
+        yield called(
             f"library, policy: load_policy({path!r})", lambda log, run, place, p=path: mcetm.load_policy(p)
         )
-        yield _case(f"library, policy: load_run({path!r})", lambda log, run, place, p=path: mcetm.load_run(p))
+        yield called(
+            f"library, policy: load_run({path!r})", lambda log, run, place, p=path: mcetm.load_run(p)
+        )
     for seed in (9, -1, "0", 1.0, NAN):
-        yield _case(
+        yield called(
             f"library, policy: load_policy(seed={seed!r})",
             lambda log, run, place, s=seed: mcetm.load_policy(run.folder, seed=s),
             "either" if seed == 1.0 else "refused",
@@ -208,7 +213,7 @@ def policies() -> Iterator[Case]:
         "nothing": ([], "pendulum", {}), "None": (None, "pendulum", {}), "words": (["x"], "pendulum", {}), "an unknown task": (0, "nobody", {}), "task None": (0, None, {}), "task a number": (0, 3, {}), "another width": (0, "hopper", {}), "episodes 0": (0, "pendulum", {"episodes": 0}), "episodes -1": (0, "pendulum", {"episodes": -1}),
         "episodes 1.5": (0, "pendulum", {"episodes": 1.5}), "episodes word": (0, "pendulum", {"episodes": "3"}), "episodes huge": (0, "pendulum", {"episodes": 10**12}), "seed -1": (0, "pendulum", {"episodes": 1, "seed": -1}), "seed word": (0, "pendulum", {"episodes": 1, "seed": "x"}), "a function": (lambda o: o, "pendulum", {"episodes": 1}),
     }.items():  # fmt: skip
-        yield _case(
+        yield called(
             f"library, evaluate: {name}",
             lambda log, run, place, g=given, t=task, o=options: (
                 mcetm.evaluate(run.policies[0] if isinstance(g, int) else g, t, **o) and None
@@ -220,7 +225,7 @@ def policies() -> Iterator[Case]:
         "folder is a file": lambda log, run, place: mcetm.estimate(run.policies[0], log, folder=place.material / "log.npz", settings=_quick()), "one row": lambda log, run, place: mcetm.estimate(run.policies[0], mcetm.Transitions.from_arrays(np.zeros((1, 3)), np.zeros((1, 1)), np.zeros(1)), settings=_quick()),
         "no rewards": lambda log, run, place: mcetm.estimate(run.policies[0], mcetm.Transitions.from_arrays(np.zeros((30, 3)), np.zeros((30, 1))), settings=_quick()),
     }.items():  # fmt: skip
-        yield _case(f"library, estimate: {name}", act)
+        yield called(f"library, estimate: {name}", act)
 
 
 def _quick() -> Any:
@@ -236,32 +241,32 @@ def models() -> Iterator[Case]:
     }  # fmt: skip
     for name, (obs, action) in pairs.items():
         expect = "either" if name in ("integers", "no rows", "large", "NaN", "inf") else "refused"
-        yield _case(
+        yield called(
             f"library, models: samples({name})",
             lambda log, run, place, o=obs, a=action: _finite_or_said(
                 run.world.model.samples(o, a, 2, key=_key()).next_obs, o
             ),
             expect,
         )
-        yield _case(
+        yield called(
             f"library, models: predict({name})",
             lambda log, run, place, o=obs, a=action: run.world.model.predict(o, a, key=_key()) is None,
             expect,
         )
-        yield _case(
+        yield called(
             f"library, models: pair_score({name})",
             lambda log, run, place, o=obs, a=action: run.world.pair_score(o, a) is None,
             expect,
         )
     for count in (0, -1, 1.5, "2", None, 10**12):
-        yield _case(
+        yield called(
             f"library, models: samples, count {count!r}",
             lambda log, run, place, c=count: (
                 run.world.model.samples(np.zeros((5, 3)), np.zeros((5, 1)), c, key=_key()) is None
             ),
         )
     for key in (0, "x", np.zeros(3)):
-        yield _case(
+        yield called(
             f"library, models: samples, key {key!r}",
             lambda log, run, place, k=key: (
                 run.world.model.samples(np.zeros((5, 3)), np.zeros((5, 1)), 2, key=k) is None
@@ -282,7 +287,7 @@ def models() -> Iterator[Case]:
         "make_card None": lambda log, run, place: mcetm.make_card(None), "Statistics of None": lambda log, run, place: mcetm.Statistics.of(None), "read_policy": lambda log, run, place: mcetm.read_policy(place.material / "log.npz"), "Columns": lambda log, run, place: mcetm.Columns(obs=3), "export_model": lambda log, run, place: mcetm.export_model(run.world.model, "x.npz"),
         "export_model samples": lambda log, run, place: mcetm.export_model(run.world.model, "x.stablehlo", samples=0), "export_energy": lambda log, run, place: mcetm.export_energy(run.world.model, "x.stablehlo"), "export_model None": lambda log, run, place: mcetm.export_model(None, "x.stablehlo"),
     }.items():  # fmt: skip
-        yield _case(f"library, fit and worlds: {name}", act)
+        yield called(f"library, fit and worlds: {name}", act)
 
 
 def _finite_or_said(found: Any, obs: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hostile_trial.library import SMALL, _case
+from hostile_trial.library import SMALL, called
 from hostile_trial.trial import Case, Place
 
 mcetm: Any = importlib.import_module("mcetm")
@@ -39,7 +39,7 @@ def policies() -> Iterator[Case]:
         "exits": lambda o: (_ for _ in ()).throw(SystemExit(3)), "a policy of another width": lambda o: np.zeros((len(o), 4)), "masked": np.ma.masked_all(1), "bytes": b"1", "a set": {0.0}, "a class": dict, "NaN rows": lambda o: np.full((len(o), 1), NAN), "infinite": np.array([INF]), "huge": np.array([1e39]),
     }  # fmt: skip
     for name, value in fallbacks.items():
-        yield _case(
+        yield called(
             f"objects, policy: fallback {name}",
             lambda log, run, place, v=value: run.policies[0](_far(), fallback=v),
         )
@@ -47,8 +47,8 @@ def policies() -> Iterator[Case]:
         "raises": _Raises(), "structured": np.zeros(3, [("a", "f4")]), "masked": np.ma.masked_all(3), "a memoryview of bytes": memoryview(b"abc"), "a column": np.zeros((3, 1)), "strings of NaN": ["nan"] * 3, "decimals too large": [10**400, 0, 0], "none rows": [None], "a string of 3": "123", "a list of arrays": [np.zeros(3), np.zeros(2)], "a row of rows": [[[0, 0, 0]]], "float16 inf": np.full(3, np.inf, np.float16), "void": np.zeros(3, "V4"), "timedelta": np.zeros(3, "m8[s]"),
     }  # fmt: skip
     for name, value in obs.items():
-        yield _case(f"objects, policy: policy({name})", lambda log, run, place, v=value: run.policies[0](v))
-        yield _case(
+        yield called(f"objects, policy: policy({name})", lambda log, run, place, v=value: run.policies[0](v))
+        yield called(
             f"objects, policy: trust({name})",
             lambda log, run, place, v=value: run.policies[0].trust(v) and None,
         )
@@ -58,11 +58,11 @@ def policies() -> Iterator[Case]:
         "old": np.random.RandomState(0),
         "a class": np.random.default_rng,
     }.items():
-        yield _case(
+        yield called(
             f"objects, policy: rng {name}", lambda log, run, place, r=rng: run.policies[0](np.zeros(3), rng=r)
         )
     for name, count in {"0": 0, "-1": -1, "words": "x", "half": 1.5, "None": None, "huge": 10**9}.items():
-        yield _case(
+        yield called(
             f"objects, policy: because({name})",
             lambda log, run, place, c=count: run.policies[0].trust(_far()).because(c) and None,
             "either" if name == "huge" else "refused",
@@ -73,7 +73,7 @@ def policies() -> Iterator[Case]:
         "export to a device": lambda log, run, place: ((place.folder / "x.h").symlink_to("/dev/full"), run.policies[0].export(place.folder / "x.h")), "export a keyword": lambda log, run, place: run.policies[0].export("int.h"), "load a policy of another": lambda log, run, place: mcetm.load_policy(place.material / "log.npz"), "load a seed of truth": lambda log, run, place: mcetm.load_policy(place.material / "bc", seed=True), "load -0.0": lambda log, run, place: mcetm.load_policy(place.material / "bc", seed=-0.0),
     }  # fmt: skip
     for name, act in spoilt.items():
-        yield _case(
+        yield called(
             f"objects, policy: {name}",
             act,
             "either" if name in ("export a keyword", "save into a pipe") else "refused",
@@ -92,7 +92,7 @@ def models() -> Iterator[Case]:
     }  # fmt: skip
     may = {"pair score of NaN", "part of nobody", "total spread of NaN", "means without a key", "samples of masked"}  # fmt: skip
     for name, act in asks.items():
-        yield _case(f"objects, world: {name}", act, "either" if name in may else "refused")
+        yield called(f"objects, world: {name}", act, "either" if name in may else "refused")
     of: dict[str, Act] = {
         "nothing": lambda log, run, place: mcetm.World.of(), "no log": lambda log, run, place: mcetm.World.of(run.world.model), "None": lambda log, run, place: mcetm.World.of(None, log, holdout=log), "a path": lambda log, run, place: mcetm.World.of(str(run.folder), log, holdout=log), "no holdout": lambda log, run, place: mcetm.World.of(run.world.model, log), "holdout None": lambda log, run, place: mcetm.World.of(run.world.model, log, holdout=None), "config a dict": lambda log, run, place: mcetm.World.of(run.world.model, log, holdout=log, config={}),
         "seed NaN": lambda log, run, place: mcetm.World.of(run.world.model, log, holdout=log, seed=NAN), "folder a number": lambda log, run, place: mcetm.World.of(run.world.model, log, holdout=log, folder=3), "folder a file": lambda log, run, place: mcetm.World.of(run.world.model, log, holdout=log, folder=place.material / "log.npz", config=_quick()), "task a number": lambda log, run, place: mcetm.World.of(run.world.model, log, holdout=log, task=3), "another log": lambda log, run, place: mcetm.World.of(run.world.model, _log2(), holdout=_log2()),
@@ -101,7 +101,7 @@ def models() -> Iterator[Case]:
     python = {"nothing", "no log", "no holdout", "odd"}  # Python's own words for a call with other arguments
     for name, act in of.items():
         if name not in python:
-            yield _case(
+            yield called(
                 f"objects, world: World.of {name}", act, "either" if name == "one row held out" else "refused"
             )
 
@@ -153,7 +153,7 @@ def fits() -> Iterator[Case]:
     }  # fmt: skip
     may = {"a world for BC", "a trained model", "preset of None", "one row held out", "get_task endless", "width NumPy", "no holdout for a model", "set afterwards", "evaluate a dict", "collect a policy of ours", "estimate task", "metadata odd", "a folder of another run", "head -1", "a number for BC", "Columns of nothing"}  # fmt: skip
     for name, act in calls.items():
-        yield _case(
+        yield called(
             f"objects, calls: {name}",
             lambda log, run, place, a=act: a(log, run, place) and None,
             "either" if name in may else "refused",

@@ -14,6 +14,7 @@ import pytest
 from mcetm import Transitions, UserError, World, collect
 from mcetm.dynamics import PairScore, PairSettings, TrustRegion, fit_pairs
 from mcetm.dynamics.pairs import limit_of, noisy
+from mcetm.dynamics.plain_pairs import PlainPairScore
 from mcetm.evaluation import auroc
 from tests.dynamics.test_model import TOY
 
@@ -96,6 +97,14 @@ def test_the_surprise_of_fresh_pairs_is_one_on_average() -> None:
     assert found.min() == pytest.approx(1.0 - np.log(2.0))
     assert float(score.surprise(jnp.asarray(jnp.nan))) > 9.0
     assert np.all(np.diff(np.asarray(score.surprise(jnp.linspace(-9.0, 99.0, 50)))) >= 0.0)
+
+
+def test_the_surprise_of_a_score_is_how_rare_it_is_to_a_policy_too() -> None:
+    score, _ = fitted("circle")
+    ladder = np.asarray(score.ladder)
+    asked = np.linspace(ladder[0] + 1e-3, ladder[-1], 40)
+    rare = np.log(PlainPairScore.of(score).one_in(asked))
+    np.testing.assert_allclose(np.asarray(score.surprise(jnp.asarray(asked))), rare, rtol=1e-3)
 
 
 def test_a_pair_beside_the_manifold_is_known_though_its_columns_are_usual() -> None:

@@ -26,12 +26,12 @@ class Normalizer:
     @classmethod
     def of(cls, rows: Float32[np.ndarray, "rows columns"]) -> Normalizer:
         """Statistics of these rows, accumulated in double precision."""
-        return cls.merged([_Moments.of(rows)])
+        return cls.merged([_Summary.of(rows)])
 
     @classmethod
-    def merged(cls, parts: Sequence[_Moments]) -> Normalizer:
-        """Of all rows, from the moments of their parts."""
-        whole = functools.reduce(_Moments.join, parts)
+    def merged(cls, parts: Sequence[_Summary]) -> Normalizer:
+        """Of all rows, from means and spreads of their parts."""
+        whole = functools.reduce(_Summary.join, parts)
         std = np.where(whole.std < FLOOR, 1.0, whole.std)
         return cls(whole.mean.astype(np.float32), std.astype(np.float32))
 
@@ -44,7 +44,7 @@ class Normalizer:
         return values * self.std + self.mean
 
 
-class _Moments(NamedTuple):
+class _Summary(NamedTuple):
     """What some rows have to say of all."""
 
     rows: int
@@ -52,15 +52,15 @@ class _Moments(NamedTuple):
     std: Float64[np.ndarray, " columns"]
 
     @classmethod
-    def of(cls, rows: Float32[np.ndarray, "rows columns"]) -> _Moments:
+    def of(cls, rows: Float32[np.ndarray, "rows columns"]) -> _Summary:
         return cls(len(rows), rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64))
 
-    def join(self, other: _Moments) -> _Moments:
+    def join(self, other: _Summary) -> _Summary:
         """Of both together (Chan, Golub and LeVeque, 1979)."""
         rows = self.rows + other.rows
         share, apart = other.rows / rows, other.mean - self.mean
         variance = (1 - share) * self.std**2 + share * other.std**2 + share * (1 - share) * apart**2
-        return _Moments(rows, self.mean + share * apart, np.sqrt(variance))
+        return _Summary(rows, self.mean + share * apart, np.sqrt(variance))
 
 
 def _changes(transitions: Transitions) -> Float32[np.ndarray, "rows obs"]:
@@ -70,7 +70,7 @@ def _changes(transitions: Transitions) -> Float32[np.ndarray, "rows obs"]:
     return following - obs if known.all() else following[known] - obs[known]
 
 
-def _change(parts: Sequence[_Moments]) -> Normalizer:
+def _change(parts: Sequence[_Summary]) -> Normalizer:
     """Of no scale where no row says what came after."""
     known = [part for part in parts if part.rows]
     if known:
@@ -97,7 +97,7 @@ class Statistics:
         """Statistics of a log; take them of the training part only."""
         kept = vars(transitions)
         if _KEPT not in kept:  # a log does not change, and reading a large one again takes long
-            obs, action, change, reward = zip(*map(_moments, transitions.blocks()), strict=True)
+            obs, action, change, reward = zip(*map(_summaries, transitions.blocks()), strict=True)
             kept[_KEPT] = cls(
                 Normalizer.merged(obs), Normalizer.merged(action), _change(change), Normalizer.merged(reward)
             )
@@ -107,9 +107,9 @@ class Statistics:
 _KEPT = "_statistics"
 
 
-def _moments(block: Transitions) -> tuple[_Moments, _Moments, _Moments, _Moments]:
+def _summaries(block: Transitions) -> tuple[_Summary, _Summary, _Summary, _Summary]:
     """Of observations, actions, changes and rewards of one block."""
     changes = _changes(block)
     none = np.zeros(block.obs_dim)
-    change = _Moments.of(changes) if len(changes) else _Moments(0, none, none)
-    return _Moments.of(block.obs), _Moments.of(block.action), change, _Moments.of(block.reward[:, None])
+    change = _Summary.of(changes) if len(changes) else _Summary(0, none, none)
+    return _Summary.of(block.obs), _Summary.of(block.action), change, _Summary.of(block.reward[:, None])

@@ -8,6 +8,7 @@ episodes that neither fit nor limit has seen. The error to expect is looked at f
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,7 @@ def run_trust(settings: TrustStudy) -> dict[str, Any]:
             "rows": len(log),
             "episodes": log.num_episodes,
             **{key: _gathered([part[key] for part in parts]) for key in parts[0]},
-            "expected_error": {model: _expected(settings, name, log, model) for model in settings.models},
+            "expected_error": _expected(settings, name, log),
         }
     results = {
         "study": "trust",
@@ -84,12 +85,24 @@ def run_trust(settings: TrustStudy) -> dict[str, Any]:
     return results
 
 
-def _expected(settings: TrustStudy, name: str, log: Transitions, model: str) -> dict[str, float]:
-    """The error to expect of a model, with the first seed: training every model takes most of the time."""
-    part = settings.out / "parts" / f"{name.replace('/', '-')}-{settings.preset}-0-{model}.json"
-    setting = {"log": log.checksum, "preset": settings.preset, "seed": 0, "model": model}
-    find = lambda: {"error": measure_expected(log, settings.preset, model, 0)}  # noqa: E731
-    return kept(part, setting, find)["error"]
+def _expected(settings: TrustStudy, name: str, log: Transitions) -> dict[str, dict[str, float]]:
+    """The error to expect of each model, with the first seed: training every model takes most of the time."""
+    pairs = functools.cache(lambda: _pairs(log, settings.preset, 0))  # of all models, once one is measured
+    found = {}
+    for model in settings.models:
+        part = settings.out / "parts" / f"{name.replace('/', '-')}-{settings.preset}-0-{model}.json"
+        setting = {"log": log.checksum, "preset": settings.preset, "seed": 0, "model": model}
+        find = lambda model=model: {  # noqa: E731
+            "error": measure_expected(log, settings.preset, model, pairs(), 0)
+        }
+        found[model] = kept(part, setting, find)["error"]
+    return found
+
+
+def _pairs(log: Transitions, preset: str, seed: int) -> PairScore:
+    train, holdout, _ = split(log, seed)
+    settings = make_config(preset, model="gaussian", algo="mobile").world.pairs
+    return fit_pairs(train, holdout, settings, key=jax.random.key(seed))
 
 
 def _gathered(parts: list[Any]) -> Any:
@@ -108,7 +121,7 @@ def measure(log: Transitions, preset: str, seed: int) -> dict[str, Any]:
     """One split of a log: every score near and far, what cuts far pairs, and false alarms."""
     config = make_config(preset, model="gaussian", algo="mobile")
     train, holdout, fresh = split(log, seed)
-    pairs = fit_pairs(train, holdout, config.world.pairs, key=jax.random.key(seed))
+    pairs = _pairs(log, preset, seed)
     model = fit(config.model, train, holdout=holdout, seed=seed)
     rng = np.random.default_rng(seed)
     rows = stacked(fresh)[rng.permutation(len(fresh))[:_ROWS]]
@@ -150,12 +163,13 @@ def measure(log: Transitions, preset: str, seed: int) -> dict[str, Any]:
     return {"scores": found, "cut_by": cut_by}
 
 
-def measure_expected(log: Transitions, preset: str, name: str, seed: int) -> dict[str, float]:
+def measure_expected(
+    log: Transitions, preset: str, name: str, pairs: PairScore, seed: int
+) -> dict[str, float]:
     """The error to expect of a model by the distance from the log: median, in spreads of one step."""
     config = make_config(preset, model=name, algo="mcetm")
     train, holdout, fresh = split(log, seed)
     key = jax.random.key(seed)
-    pairs = fit_pairs(train, holdout, config.world.pairs, key=key)
     model: TransitionModel = fit(config.model, train, holdout=holdout, seed=seed)
     trust = TrustRegion.of(model, holdout, config.world.calibration, pairs=pairs, key=key)
     change = Scaling.of(Statistics.of(train).change)
