@@ -34,6 +34,7 @@ def called(
     name: str, act: Callable[[Any, Any, Place], Any], expect: Any = "refused", words: tuple[str, ...] = ()
 ) -> Case:
     """A case that calls the library in this process."""
+
     def do(place: Place) -> Any:
         material = str(place.material)
         found = act(_log(material), _run(material), place)
